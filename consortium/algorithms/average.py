@@ -207,7 +207,7 @@ class Average(AnalysisPlan[AverageParameters]):
         chance = self.parameters.bound / math.sqrt(units * entries)
         error, most = math.hypot(noise, math.sqrt(_USUAL) * chance), math.hypot(noise, chance)
         floor = float(-ndtri((1 - self.parameters.confidence) / (2 * entries))) * most
-        ranged = "from noise alone to all that chance can add"
+        ranged = "from only noise to the largest sampling error"
         return (
             Expectation("standard error", error, noise, most, rises=False, ranged=ranged),
             Expectation("least mean that is seen", floor, rises=False),

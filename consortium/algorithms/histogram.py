@@ -147,8 +147,8 @@ class Histogram(AnalysisPlan[HistogramParameters]):
         if any(self.entry in levels and value for levels, value in self.shape.known_sums):
             raise StudyError(
                 f"field 'analysis.entry': entry {number} of view '{view}' is one level of a "
-                "column, 1 for who has it and 0 for the others; ask 'average' for the share of "
-                "each level."
+                "column, 1 for participants with it and 0 for the others; ask 'average' for the "
+                "share of each level."
             )
         bins, bound = self.parameters.bins, Bound(1.0, cone=True)
         return (

@@ -136,9 +136,8 @@ def check_identified(shape: Shape, target: int, constant: bool) -> None:
     still = shape.still_directions(target, constant).shape[1]
     if shape.features - 1 == still:
         raise StudyError(
-            "field 'features': all participants are alike in what is left to explain the target, "
-            "as it adds up to the same for everybody; add a view, or don't centre one of a single "
-            "number."
+            "field 'features': the explanatory entries add up to the same number for all "
+            "participants; add a view, or don't centre one of a single number."
         )
 
 
@@ -277,8 +276,8 @@ def _tables(question: LeastSquaresQuestion, uncertainty: LinearTables) -> dict[s
     percent = f"{100 * question.confidence:g}"
     error = f"{100 * (1 - question.confidence):.3g}"
     alike = (
-        " Coefficients of entries that add up to the same for everybody, as those of a column's "
-        "levels do, are reported against their own mean: they add up to 0."
+        " Coefficients of entries that add up to the same for all participants, as those of a "
+        "column's levels do, are reported against their own mean: they add up to 0."
         if question.still.size
         else ""
     )
@@ -287,8 +286,9 @@ def _tables(question: LeastSquaresQuestion, uncertainty: LinearTables) -> dict[s
     tables = {
         "coefficients": Table(
             f"Coefficients of {question.target} with {percent} % intervals, which account for the "
-            "noise of privacy and for chance among the participants. Found is what is apart from "
-            f"0 with an error of {error} % over all coefficients together.{question.remark}{alike}",
+            "noise of privacy and for chance among the participants. A coefficient is found if "
+            f"it differs from 0 with an error of {error} % over all coefficients "
+            f"together.{question.remark}{alike}",
             ("view", "entry", "coefficient"),
             tuple(rows[:MOST_ROWS]),
         ),

@@ -246,7 +246,7 @@ class Shape:
                 return slice(start, start + size)
             start += size
         known = ", ".join(view for view, _ in self.views) or "none"
-        raise StudyError(f"field '{field}': there is no view '{name}'; name one of {known}.")
+        raise StudyError(f"field '{field}': no view has the name '{name}'; choose one of {known}.")
 
     def single_entry(self, name: str, field: str, remedy: str) -> int:
         """Return the place of a view of one entry within a participant's vector.

@@ -33,7 +33,7 @@ def expect(plan: ProjectorPlan) -> tuple[Expectation, ...]:
         agreed,
         Expectation("components found", plan.likely),
         Expectation("part of a usual network that this resolution keeps", plan.resolved),
-        Expectation("own participants that the release is worth to a hospital", worth.persons),
+        Expectation("worth of the release to a hospital, in own participants", worth.persons),
         Expectation(POOLED, worth.enough, rises=False),
     )
 
@@ -43,10 +43,11 @@ def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
     seen, kept, least = plan.cosines[plan.cosines > 0], plan.asked.kept, plan.asked.least
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
     basis = (
-        f"Of each participant {kept} directions in a basis of {plan.size} maps ({where}) are "
-        "compared. A direction is seen if its consistency, which is 1 where all participants share "
-        f"it, exceeds what noise ({number(SymmetricNoise(plan.size, plan.deviation).edge)}) and "
-        f"chance ({number(kept / plan.size)}) come to."
+        f"The {kept} leading directions of each participant in a basis of {plan.size} maps "
+        f"({where}) are compared. A direction is detected if its consistency, which is 1 if all "
+        "participants share it, exceeds the sum of noise "
+        f"({number(SymmetricNoise(plan.size, plan.deviation).edge)}) and chance "
+        f"({number(kept / plan.size)})."
     )
     lines = [basis]
     if len(seen):

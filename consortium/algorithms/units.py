@@ -42,9 +42,7 @@ class Units(FrozenModel):
     @model_validator(mode="after")
     def _of_something(self) -> Units:
         if self.family is None and not self.sessions:
-            raise ValueError(
-                "units: give 'family', the column of who belongs together, or 'sessions: true'"
-            )
+            raise ValueError("units: give 'family', the column of families, or 'sessions: true'")
         return self
 
     @property
@@ -111,10 +109,11 @@ class Units(FrozenModel):
     def explained(self) -> str:
         """What becomes of a unit's rows, in a sentence."""
         return (
-            f"Each of the {self.named} is one unit of privacy: all its rows, {self.most_rows} at "
-            "the most, are bounded, charged and counted as one participant's are. The number of "
-            "units is released with noise, and that of rows is not. The promise holds where a "
-            "whole unit is replaced, added or removed. The site's table says who belongs to which."
+            f"Each of the {self.named} is one unit of privacy: all its rows, at most "
+            f"{self.most_rows}, are bounded, charged and counted as one participant's are. The "
+            "number of units is released with noise, and that of rows is not. The guarantee is "
+            "for replacing, adding or removing a whole unit. The site's table states the unit of "
+            "each participant."
         )
 
     @property

@@ -20,10 +20,10 @@ def worth_sentence(worth: Worth, by: str) -> str:
     if not (math.isfinite(worth.enough) and math.isfinite(worth.persons)):
         return ""
     return (
-        f"By {by}, this release tells a hospital that adds it to its own data as much as "
-        f"{_rounded(worth.persons)} more participants of its own would; with "
-        f"{_rounded(worth.enough)} participants in all its error would be {RATIO:g} times that "
-        "of pooled data."
+        f"By {by}, this release gives a hospital that adds it to its own data as much information "
+        f"as {_rounded(worth.persons)} more participants of its own would; with "
+        f"{_rounded(worth.enough)} participants in all its error would be {RATIO:g} times that of "
+        "pooled data."
     )
 
 

@@ -88,11 +88,11 @@ def prefect_server(environment: Mapping[str, str], otherwise: str) -> Check:
     """Check whether Prefect's server answers; ``otherwise`` is the remedy without one."""
     url = environment.get("PREFECT_API_URL", "")
     if not url:
-        message = "PREFECT_API_URL is not set, so that Prefect's own profile decides."
+        message = "PREFECT_API_URL is not set, so Prefect's own profile decides."
         return Check("Prefect", "warn", message, f"Set it, or {otherwise}.")
     remedy = f"Start Prefect's server, correct PREFECT_API_URL, or {otherwise}."
     if not url.startswith(("http://", "https://")):
-        return Check("Prefect", "fail", "PREFECT_API_URL is no http address.", remedy)
+        return Check("Prefect", "fail", "PREFECT_API_URL is not an http address.", remedy)
     try:
         with urlopen(f"{url.rstrip('/')}/health", timeout=_PATIENCE) as answer:  # noqa: S310 - http
             healthy = answer.status == 200

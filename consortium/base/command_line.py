@@ -65,7 +65,7 @@ class Terminal:
         """
         if not sys.stdin.isatty():
             raise ConfigurationError(
-                f"This is no terminal, so that no question can be asked; {without}."
+                f"This is not a terminal, so no question can be asked; {without}."
             )
         if not typer.confirm(question):
             raise ConfigurationError("Nothing was done; the answer was no.")

@@ -33,7 +33,7 @@ def read_model(path: Path, model: type[_Model]) -> _Model:
             "once, use neither aliases nor tags, and keep it to a page."
         ) from error
     if not isinstance(values, dict | None):
-        raise ConfigurationError(f"{path} holds no fields; write it as 'name: value' lines.")
+        raise ConfigurationError(f"{path} has no fields; write it as 'name: value' lines.")
     try:
         return model.model_validate(values or {})
     except ValidationError as error:

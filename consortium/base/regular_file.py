@@ -22,7 +22,7 @@ def regular(path: Path) -> Path:
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise DataError(
-            f"{path} is no regular file, and is not opened; put the data's own file there."
+            f"{path} is not a regular file, and is not opened; put the data's own file there."
         )
     return path
 

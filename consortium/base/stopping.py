@@ -40,5 +40,5 @@ def take_signals() -> None:
 def _end(number: int, _: FrameType | None) -> None:
     if sys.stderr.isatty():
         os.write(2, _SHOW_CURSOR.encode() + b"\r\n")
-    os.write(2, f"{_ours[-1]}: stopped; the same command goes on where it was.\n".encode())
+    os.write(2, f"{_ours[-1]}: stopped; the same command continues.\n".encode())
     os._exit(128 + number)

@@ -28,7 +28,7 @@ def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
     for sentence in filter(None, (open_vectors(made.study), outlook.checked)):
         out.print(sentence, soft_wrap=True)
     if not details:
-        out.print("What is released, with which noise: --details.")
+        out.print("Releases and their noise: --details.")
         return
     _show_releases(outlook, out)
     masking = made.masking
@@ -42,7 +42,7 @@ def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
 
 def _show_expected(expected: Sequence[Expectation], out: Console) -> None:
     ranged = any(each.bounded for each in expected)
-    table = Table("expected", "value", *(("range", "what the range is") if ranged else ()))
+    table = Table("expected", "value", *(("range", "meaning of the range") if ranged else ()))
     for each in expected:
         between = (each.range, each.ranged if each.bounded else "") if ranged else ()
         table.add_row(each.name, number(each.value), *between)

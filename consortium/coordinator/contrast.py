@@ -165,7 +165,7 @@ def _directions(released: ReleasedCoefficients, expressions: Sequence[str]) -> A
     if rank < len(weights):
         raise StudyError(
             f"{', '.join(expressions)} are {rank} independent comparisons and not {len(weights)}; "
-            "leave out what follows from the others."
+            "leave out those that follow from the others."
         )
     return np.asarray(found)
 
@@ -177,7 +177,7 @@ def _told_apart(released: ReleasedCoefficients, covariances: Array) -> Array:
     if len(without):
         view, entry = released.labels[without[0]]
         raise StudyError(
-            f"A combination has no error for '{entry}' of view '{view}', so that nothing can be "
+            f"A combination has no error for '{entry}' of view '{view}', so nothing can be "
             "tested; ask for fewer at once."
         )
     return covariances
@@ -198,7 +198,7 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
     found = sorted((folder / "tables").glob(f"desc-*glm{name}_results.tsv"))
     if len(found) != 1:
         raise OutputError(
-            f"{folder} holds no table of all coefficients; run a 'glm' with contrasts: all."
+            f"{folder} has no table of all coefficients; run a 'glm' with contrasts: all."
         )
     rows = read_rows(found[0])
     if not rows:
@@ -248,8 +248,8 @@ def _weights(released: ReleasedCoefficients, expression: str) -> Array:
         match = _TERM.fullmatch(term)
         if match is None:
             raise StudyError(
-                f"'{expression}' is no sum of columns or levels; write it as patients - controls, "
-                "with spaces around + and -."
+                f"'{expression}' is not a sum of columns or levels; write it as patients - "
+                "controls, with spaces around + and -."
             )
         if match["name"] not in released.names:
             known = ", ".join(sorted(released.names))
@@ -258,7 +258,7 @@ def _weights(released: ReleasedCoefficients, expression: str) -> Array:
             level = f"{released.shared[match['name']]}={match['name']}"
             raise StudyError(
                 f"'{match['name']}' is the name of a coefficient and of a level; write '{level}' "
-                "for the level. The coefficient can be asked for alone."
+                "for the level. Ask for the coefficient by itself."
             )
         place = released.names[match["name"]]
         if place is not None:

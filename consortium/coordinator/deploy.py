@@ -37,8 +37,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _NUMBER = re.compile(r"[0-9]{4}")
 _REPORT = "privacy_report.json"
 _UNSCHEDULED = (
-    "no date of the schedule stands for this run; start 'consortium deploy' with --on-demand to "
-    "allow runs that somebody orders."
+    "no date of the schedule belongs to this run; start 'consortium deploy' with --on-demand to "
+    "allow runs that are ordered on the server."
 )
 
 

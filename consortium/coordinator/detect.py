@@ -14,9 +14,9 @@ from site_agent.data.wording import is_given
 from site_agent.labels import Spellings
 
 PUBLIC = (
-    "No number of this table is written into the study: what stands in a study is public for "
-    "good. State limits and numbers that are published or agreed upon; the names of columns and "
-    "levels become public, too."
+    "No number of this table is written into the study, because a study is public permanently. "
+    "State limits and numbers that are published or agreed upon; the names of columns and levels "
+    "also become public."
 )
 _NUMERIC = 0.9  # of the cells with content
 _FEW = 2  # participants of a level, below which it is probably a mistake

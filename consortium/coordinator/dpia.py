@@ -44,8 +44,8 @@ SENT = {
 }
 """Message of a hospital, by whether the correlated noise is exact."""
 ANSWERED = (
-    "Each hospital sends its clipped answer with noise enough to stand alone; that answer itself "
-    "is released, and everybody sees each of them."
+    "Each hospital sends its clipped answer with enough noise for a single answer. That answer "
+    "itself is released, and all parties see each of them."
 )
 
 

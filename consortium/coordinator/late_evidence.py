@@ -37,7 +37,7 @@ class Found:
             lines.append(f"Added the attestations of {', '.join(self.added)}.")
         if self.missing:
             lines.append(f"No attestation of {', '.join(self.missing)}; ask them to start again.")
-        return lines or ["The attestations of all sites are there already."]
+        return lines or ["The folder already has the attestations of all sites."]
 
 
 def fetch_late(folder: Path, exchange: Exchange) -> Found:

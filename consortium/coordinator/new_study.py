@@ -148,7 +148,7 @@ def new_study(
         return _of_networks(path, Path(first), given, ask)
     if algorithm not in DRAFTS:
         raise StudyError(
-            f"There is no draft for {algorithm[:40]!r}, only for {', '.join(DRAFTS)}; start from a "
+            f"No draft exists for {algorithm[:40]!r}, only for {', '.join(DRAFTS)}; start from a "
             "file of configs/ for another analysis."
         )
     text = _draft(path, algorithm, view="outcomes", **_answers(algorithm, given, ask))
@@ -167,11 +167,13 @@ def _of_networks(
 
     found = folder / EVIDENCE / STUDY_FOLDER / STUDY_FILE
     if not found.is_file():
-        raise StudyError(f"{folder} is no output folder of a run: {found} is not there; name one.")
+        raise StudyError(
+            f"{folder} is not an output folder of a run: {found} is missing; name one."
+        )
     first = read_study(found)
     if first.data.mesh:
         raise StudyError(
-            f"{folder} holds networks on the mesh {first.data.mesh}, whose strength can't be "
+            f"{folder} has networks on the mesh {first.data.mesh}, whose strength can't be "
             "measured yet; name the output folder of a run in voxels."
         )
     answers = {**given, "sites": given.get("sites") or ",".join(first.sites)}
@@ -205,7 +207,7 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
     answers["title"] = answers["title"] or answers["name"]
     missing = [option_name(name) for name, said in answers.items() if not said]
     if missing:
-        raise StudyError(f"The new study needs {', '.join(missing)}; say what they are.")
+        raise StudyError(f"The new study needs {', '.join(missing)}; state them.")
     return _with_tables(answers)
 
 
@@ -253,7 +255,9 @@ def _read(name: str, said: str) -> Any:
     try:
         value = QUESTIONS[name].read(said)
     except ValueError as error:
-        raise StudyError(f"{option_name(name)} {said[:40]!r} is no number; correct it.") from error
+        raise StudyError(
+            f"{option_name(name)} {said[:40]!r} is not a number; correct it."
+        ) from error
     pairs = ("levels", "groups", "limits")
     if name in pairs and len(value) != 2:
         raise StudyError(

@@ -62,7 +62,7 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
     run = as_contradiction(lambda: read_run(folder), "run.json")
     if run is None or not study_file.exists():
         raise ConfigurationError(
-            f"{folder} is no output folder of a run with its evidence, of which nothing can be "
+            f"{folder} is not an output folder of a run with its evidence, so nothing can be "
             "shown; ask the coordinator for the whole folder."
         )
     verdict.run = run.run
@@ -102,7 +102,7 @@ def _compare_keys(
     if sites is None:
         verdict.add(
             evidence_path(names.ANNOUNCED),
-            "the names of hospitals, and their keys, rest on the coordinator's word alone; give "
+            "the names of hospitals, and their keys, are confirmed only by the coordinator; give "
             "the fingerprints that they publish themselves with --sites.",
         )
         return

@@ -89,9 +89,7 @@ class Remake:
             found = dict(queries)
             for file in files:
                 if not (self.folder / file).is_file():
-                    wrong.append(
-                        _says(file, "is missing, though it follows from what was released")
-                    )
+                    wrong.append(_says(file, "is missing, though it follows from the releases"))
                 elif is_numeric(file) and file != CRATE:
                     parts = relative_distance(self.folder / file, made / file)
                     found[file] = {part: far for part, far in parts.items() if far > SLACK}
@@ -119,15 +117,15 @@ class Remake:
                 how = _how({part: far for part, (far, _) in beyond.items()})
                 yield _says(
                     name,
-                    f"does not follow from what was released: it differs in {how}, where rounding "
+                    f"does not follow from the releases: it differs in {how}, where rounding "
                     f"makes {most:.1g}",
                 )
             else:
                 where = self.elsewhere or _HERE
                 self.verdict.leave_open(
                     name,
-                    f"is not what comes out {where}: it differs in {_how(parts)}, by no more than "
-                    "rounding can make.",
+                    f"differs from the file that is computed {where}: in {_how(parts)}, by no "
+                    "more than rounding can make.",
                 )
 
     def _try(self, seed: int, spread: Spread, made: Path, folder: Path) -> None:
@@ -166,10 +164,10 @@ class Remake:
             return
         if texts_apart(*(_DRAWN.sub("", text) for text in (first, second))) > SLACK:
             if differs or self.elsewhere:
-                why = "numbers that it tells of differ" if differs else "it was made elsewhere"
+                why = "its numbers differ" if differs else "it was made elsewhere"
                 self.verdict.leave_open(name, f"is not compared word by word, as {why}.")
             else:
-                yield _says(name, "tells other things than what was released leads to")
+                yield _says(name, "has other contents than those that follow from the releases")
         elif _DRAWN.findall(first) != _DRAWN.findall(second):
             self.verdict.leave_open(
                 name,

@@ -56,7 +56,7 @@ def claim_run(
         if not _given_up(exchange, known.run, keys):
             if known.study != study.digest:
                 raise OutputError(
-                    f"{folder} holds another study; choose another output folder with --out."
+                    f"{folder} has another study; choose another output folder with --out."
                 )
             return known
         archive = folder / "transcript"

@@ -38,11 +38,11 @@ from consortium.verification.verdict import Verdict
 
 _CENTRE = "Its signature and digest are the centre's: only the centre can have caused it."
 _COPY = "The file is not the one that the centre published: whoever had this copy changed it."
-_UNKNOWN = "Whoever had this copy can have caused it, or the centre."
+_UNKNOWN = "A holder of this copy or the centre can have caused it."
 
 _ANOTHER_BUILD = (
-    f"was computed by another build of version {__version__}, as the centre says: that maps, "
-    "tables and pages follow from what was released can be checked with that build only."
+    f"was computed by another build of version {__version__}, as the centre states: only that "
+    "build can check that maps, tables and pages follow from the releases."
 )
 
 
@@ -107,7 +107,9 @@ class Checkup:
                 what = "is not the file that the centre published."
             else:
                 what = "is not among the files that the centre published."
-            self.verdict.contradict(ContradictionError(name, what), "Whoever had this copy did it.")
+            self.verdict.contradict(
+                ContradictionError(name, what), "A holder of this copy caused it."
+            )
 
     def _rounds(self, record: EvidenceRecord, agreement: RunAgreement) -> list[Released]:
         kept: list[Kept] = []
@@ -204,8 +206,8 @@ class Checkup:
         for name in sorted(digests_of(self.folder).keys() - known):
             self.verdict.leave_open(
                 name,
-                "is nothing that study and releases lead to, whatever it says: it rests on the "
-                "word of the centre, or of whoever had this copy.",
+                "does not follow from the study and the releases: it depends on the word of the "
+                "centre, or of a holder of this copy.",
             )
 
     # -- what stays open ------------------------------------------------------------------
@@ -216,9 +218,10 @@ class Checkup:
             "summed": [d.number for d in rounds if d.summed and d.number not in self.verdict.shown],
         }
         said = {
-            "hidden": "a sum can't be shown without showing single sites' vectors, which only the "
-            "centre has: that it is what the sites sent rests on the centre's word. Studies with "
-            "privacy.boost: exact or verification.open: true can be shown",
+            "hidden": "a sum can't be shown without single sites' vectors, which only the centre "
+            "has: its agreement with the sites' contributions depends on the centre's "
+            "word. Studies with privacy.boost: exact or verification.open: true can be "
+            "shown",
             "summed": "too few sites attest that they added it again; fetch the messages with "
             "--exchange",
         }

@@ -253,7 +253,7 @@ class Centre:
             self._messages.contributions(number, stage, posted)
         total = self._messages.sum(number) if masked else self._hub.sum(number)
         for holder, owner in total.wrong:
-            self._log(f"round {number}: {holder} holds a wrong share of {owner}; left out")
+            self._log(f"round {number}: {holder} has a wrong share of {owner}; excluded")
         sites = self.context.study.sites
         survivors = [sites.index(name) for name in total.survivors]
         ring = mechanism.combine(total.sum, total.opened)

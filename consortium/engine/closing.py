@@ -60,7 +60,9 @@ def end_notice(error: ConsortiumError | None = None) -> bytes:
     if error is None:
         return json.dumps({"outcome": _COMPLETE}).encode()
     named = isinstance(error, _TOLD)
-    reason = str(error)[:_MOST_REASON] if named else "the centre can't go on; its own log says why"
+    reason = (
+        str(error)[:_MOST_REASON] if named else ("the centre can't continue; its own log says why")
+    )
     return json.dumps({"outcome": _ABORTED, "code": error.code, "reason": reason}).encode()
 
 

@@ -139,7 +139,9 @@ def _array(content: bytes, shape: tuple[int, ...], name: str) -> Array:
         raise ProtocolError(f"The query's array '{name}' has the wrong length; discard it.")
     array: Array = np.frombuffer(content, dtype="<f8").reshape(shape)
     if not bool(np.isfinite(array).all()):
-        raise ProtocolError(f"The query's array '{name}' holds no numbers; discard it.")
+        raise ProtocolError(
+            f"The query's array '{name}' has other values than numbers; discard it."
+        )
     return array
 
 

@@ -66,17 +66,17 @@ class Releases:
         posted = self._posted(kept.number, stage)
         if posted is None:
             raise ExchangeError(
-                f"{self._name(kept.number)} is gone, so the transcript can't be compared with "
-                "what was released; have the exchange's owner put it back."
+                f"{self._name(kept.number)} is gone, so the transcript can't be compared with it; "
+                "have the exchange's owner restore it."
             )
         body, record = posted
         sites = tuple(self.context.study.sites[site] for site in kept.survivors)
         found = (kept.query, sites, stage.mechanism.lattice.bits, ring_digests(kept.ring))
         if not _same(found, (body.context, body.survivors, body.bits, body.chunks)):
             raise OutputError(
-                f"Round {kept.number} of the transcript is not what was released: somebody changed "
-                f"it. Put it back from a backup, or remove the files of this and all later rounds "
-                "from the transcript, which are then opened again from the exchange."
+                f"Round {kept.number} of the transcript differs from the release: it was changed. "
+                "Restore it from a backup, or remove the files of this and all later rounds from "
+                "the transcript, which are then opened again from the exchange."
             )
         return record
 
@@ -94,8 +94,8 @@ class Releases:
         statements = [(c.announcement, c.keys, c.plan, c.records) for c in (before, closing)]
         if statements[0] != statements[1]:
             raise TakenError(
-                f"{name} tells of another run than this transcript; start the study again in a "
-                "new output folder."
+                f"{name} is of another run than this transcript; start the study again in a new "
+                "output folder."
             )
 
     def receive_attestation(self, data: bytes) -> str:

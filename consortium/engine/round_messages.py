@@ -58,7 +58,7 @@ class RoundMessages:
         if len(missing) > study.privacy.dropouts:
             raise shortage(self._mail, missing, f"no sound answer to round {number}", seconds)
         if missing:
-            self._mail.log(f"round {number}: going on without {', '.join(missing)}")
+            self._mail.log(f"round {number}: continuing without {', '.join(missing)}")
         self.late = set(missing)
 
     def _slot(self, stage: Stage) -> float:

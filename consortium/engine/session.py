@@ -58,7 +58,7 @@ class Session:
     def stage(self) -> Stage:
         """Planned stage of the pending query."""
         if self.pending is None:
-            raise ProtocolError("The analysis is finished; there is no round to run.")
+            raise ProtocolError("The analysis is finished and has no further round.")
         return self.plan.stage(self.pending.stage)
 
     def accept(self, values: Array, survivors: Sequence[int]) -> Round:

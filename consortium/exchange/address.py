@@ -38,12 +38,12 @@ def open_exchange(place: str | Path, credentials: Path | None = None) -> Exchang
         raise ConfigurationError(f"The exchange's address is malformed; write {_FORMS}.") from None
     if url.password is not None:
         raise ConfigurationError(
-            "An exchange's address is no place for a password; put it into a credentials file."
+            "An exchange's address must not contain a password; put it into a credentials file."
         )
     openers = {"file": _directory, "s3": _s3, "sftp": _sftp}
     if url.scheme not in openers or url.query or url.fragment:
         raise ConfigurationError(
-            f"'{url.scheme[:20]}:' is no kind of address that an exchange can have; write {_FORMS}."
+            f"'{url.scheme[:20]}:' is not a kind of address of an exchange; write {_FORMS}."
         )
     return openers[url.scheme](url, credentials)
 

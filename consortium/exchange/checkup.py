@@ -45,9 +45,7 @@ def compared_clock(
     """
     arrival = arrival or _arrival(place)
     if arrival is None:
-        message = (
-            "This kind of exchange does not tell its time, so there is nothing to compare with."
-        )
+        message = "This kind of exchange does not report its time, so nothing can be compared."
         return Check("clock", "warn", message, "Compare the clock with another one.")
     name, before = f"probes/{party}/{token}-clock", now()
     exchange.put(name, token.encode())
@@ -98,7 +96,7 @@ def fault_of(exchange: Exchange, party: str, token: str) -> str:
         if exchange.get(f"{place}/{token}", len(data)) != data:
             return "A probe came back altered or not at all."
         if token not in exchange.children(place):
-            return "A probe is there and not listed."
+            return "A probe exists and is not listed."
         try:
             exchange.put(f"{place}/{token}", data[::-1] + b"!")
         except ExchangeError:

@@ -49,8 +49,8 @@ class DirectoryExchange:
             ) from error
         if not there:
             raise ExchangeError(
-                f"{root} is no folder that is there, and an exchange must be one; mount the share, "
-                "correct the path, or make the folder if the consortium begins."
+                f"{root} must be an existing folder to be an exchange, and it is not; mount the "
+                "share, correct the path, or make the folder if the consortium begins."
             )
 
     def put(self, name: str, data: bytes | memoryview) -> None:
@@ -84,7 +84,7 @@ class DirectoryExchange:
         except OSError as error:
             raise ExchangeError(
                 f"{name} can't be read ({error.strerror}); check the exchange's rights, and that "
-                "no link lies there."
+                "it is not a link."
             ) from error
         if len(data) > limit:
             raise oversized_message(name, limit)

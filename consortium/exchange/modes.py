@@ -28,7 +28,7 @@ def shared_directory(root: Path) -> Check:
         return Check("modes", "fail", message, remedy)
     wrong = list(_wrong(root, here))
     if not wrong:
-        return Check("modes", "ok", f"What lies in {root} is open to all its users.")
+        return Check("modes", "ok", f"The contents of {root} are open to all its users.")
     first, seen = wrong[0]
     wanted = _wanted(here, seen)
     message = (

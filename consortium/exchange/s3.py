@@ -260,7 +260,7 @@ class S3Exchange:
             if not page.get("IsTruncated"):
                 return sorted(name for name in found if name and not name.startswith("."))
             more = {"ContinuationToken": page["NextContinuationToken"]}
-        raise ExchangeError(f"{prefix} holds too many names to list; empty the bucket's prefix.")
+        raise ExchangeError(f"{prefix} has too many names to list; empty the bucket's prefix.")
 
     def remove(self, name: str) -> None:
         """Follow `Removes.remove`."""
@@ -306,7 +306,7 @@ class S3Exchange:
         code = error_code(error)
         if code == "NoSuchBucket":
             return ExchangeError(
-                f"{what}: there is no bucket '{self._bucket}'; make it or correct the place."
+                f"{what}: the bucket '{self._bucket}' does not exist; make it or correct the place."
             )
         if code in _REFUSED or isinstance(error, NoCredentialsError):
             reason = code or "no key and secret"

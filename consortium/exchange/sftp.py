@@ -138,7 +138,7 @@ def _trouble(address: Address, credentials: SftpCredentials, error: Exception) -
     if "not found in known_hosts" in str(error):
         return ExchangeError(
             f"{address} has no host key in {credentials.known_hosts}; add it with ssh-keyscan and "
-            "compare it with what the server's owner tells."
+            "compare it with the key that the server's owner states."
         )
     if isinstance(error, paramiko.AuthenticationException):
         return ExchangeError(f"{address} does not let this user in; check key, password and user.")

@@ -62,8 +62,8 @@ class SmoothBasis:
         reach = np.ceil((high - low) / 2.0 / cell) + 1
         if not 2 * np.prod(2 * reach + 1) <= _MOST_PLACES:
             raise StudyError(
-                "field 'analysis.cutoff': it is too short for the space that the mask's voxels lie "
-                "in; take a longer one, or another mask."
+                "field 'analysis.cutoff': it is too short for the space of the mask's voxels; "
+                "take a longer one, or another mask."
             )
         steps = np.stack(
             np.meshgrid(*(np.arange(-r, r + 1) for r in reach), indexing="ij"), axis=-1

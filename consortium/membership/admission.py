@@ -94,7 +94,8 @@ def read_request(path: Path) -> JoinRequest:
         file = _File.model_validate(read_yaml(path))
     except (OSError, ValueError) as error:
         raise StudyError(
-            f"{path} is no request to join; ask the site for the file that 'site-agent join' wrote."
+            f"{path} is not a request to join; ask the site for the file that 'site-agent join' "
+            "wrote."
         ) from error
     replaces = bytes.fromhex(file.replaces) if file.replaces else None
     request = JoinRequest(
@@ -139,7 +140,7 @@ def admit_site(members: Roster, request: JoinRequest, *, lost_key: bool = False)
     if known not in (None, request.key, request.replaces) and not lost_key:
         raise StudyError(
             f"{site} is on the roster with the key {fingerprint(known)}, which did not sign this "
-            "request; have it sign with that key, or admit it with --lost-key once you know that "
-            "it is them."
+            "request; have it sign with that key, or admit it with --lost-key after you verified "
+            "its sender."
         )
     return members.with_site(site, request.key, request.participants)

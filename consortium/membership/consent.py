@@ -51,7 +51,7 @@ class Terms:
             raise StudyError(f"An approval of {self.runs} runs allows nothing; give --runs 1.")
         if self.epsilon is not None and not 0 < self.epsilon < math.inf:
             raise StudyError(
-                f"ε = {self.epsilon:g} in all is no bound; give --epsilon a number above 0."
+                f"ε = {self.epsilon:g} in all is not a bound; give --epsilon a number above 0."
             )
 
     def ended(self, today: date) -> bool:

@@ -64,7 +64,8 @@ def read_roster(path: Path) -> Roster:
         file = _File.model_validate(read_yaml(path))
     except (OSError, ValueError) as error:
         raise StudyError(
-            f"{path} is no roster; ask the coordinator for the file that 'consortium admit' wrote."
+            f"{path} is not a roster; ask the coordinator for the file that 'consortium admit' "
+            "wrote."
         ) from error
     sites = {name: bytes.fromhex(key) for name, key in file.sites.items()}
     found = Roster(

@@ -92,7 +92,7 @@ def read_signed(path: Path, members: Roster) -> SignedStudy:
         file = _File.model_validate(read_yaml(beside))
     except (OSError, ValueError) as error:
         raise StudyError(
-            f"{path} has no sound signature beside it ({beside.name}); ask the coordinator for "
+            f"{path} has no valid signature next to it ({beside.name}); ask the coordinator for "
             "both files, which 'consortium sign' leaves together."
         ) from error
     compared = (
@@ -150,13 +150,13 @@ def _file_digest(study: Study, folder: Path, name: str, kind: str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:
         raise StudyError(
-            f"The {kind} of '{study.study}', {name}, does not lie beside the study file; put it "
+            f"The {kind} of '{study.study}', {name}, is not stored next to the study file; put it "
             "there, and not a link to it."
         ) from error
     except OSError as error:
         raise StudyError(
             f"{folder / name}, the {kind} of '{study.study}', can't be read ({error.strerror}); "
-            "put it beside the study file."
+            "put it next to the study file."
         ) from error
 
 

@@ -64,6 +64,8 @@ def alone_level(bayesian: float, whole: float, dependence: float) -> float:
 
 def _check(whole: float, dependence: float) -> None:
     if not (math.isfinite(whole) and whole >= 0):
-        raise PrivacyError(f"ε = {whole} is no promise for a participant; give a finite number.")
+        raise PrivacyError(
+            f"ε = {whole} is not a guarantee for a participant; give a finite number."
+        )
     if not 0 <= dependence <= 1:
         raise PrivacyError(f"A dependence of {dependence} is not between 0 and 1; correct it.")

@@ -25,9 +25,9 @@ ADDS_UP = (
 )
 """Why no ε in a ledger, a report or a page is the sum or the difference of others; for people."""
 TWO_READERS = (
-    "A site's ledger charges the ε against the coalition. The one against outsiders is smaller or "
-    "equal: they see only what is published, with all sites' noise in it, and colluding sites can "
-    "take their own noise off."
+    "A site's ledger charges the ε against the coalition. The one against outsiders is smaller "
+    "or equal: they see only published results, with all sites' noise, while colluding sites can "
+    "subtract their own noise."
 )
 """Why a ledger and a report show two ε of one study; for people."""
 _MOST_MU = 1e4
@@ -84,7 +84,9 @@ def mu_of(epsilon: float, delta: float) -> float:
     """
     _check(delta)
     if not math.isfinite(epsilon) or epsilon < 0:
-        raise PrivacyError(f"ε = {epsilon} is no privacy promise; give a finite number, 0 or more.")
+        raise PrivacyError(
+            f"ε = {epsilon} is not a privacy guarantee; give a finite number, 0 or more."
+        )
     if delta_of(_MOST_MU, epsilon) <= delta:
         return _MOST_MU
     root = brentq(lambda m: delta_of(m, epsilon) - delta, 0.0, _MOST_MU, xtol=1e-13, rtol=1e-14)

@@ -392,7 +392,7 @@ def plan_mechanism(
     )
     if lattice.dropped and _least_hiding(planned.noise) < FINENESS * lattice.grid:
         raise PrivacyError(
-            f"The noise of a site is less than {FINENESS:g} cells of the grid that it is rounded "
-            "to, and would not hide what is rounded; report this as a fault of the software."
+            f"The noise of a site is less than {FINENESS:g} cells of its grid, and would not hide "
+            "the rounding; report this as a fault of the software."
         )
     return planned

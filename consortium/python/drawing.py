@@ -71,10 +71,10 @@ def draw_result(result: Drawable, most: int) -> Figure:
     if not result.found_ and intervals is not None:
         return _forest(intervals, most)
     if intervals is None and not result.images:
-        return _sentence("There are neither maps nor intervals to draw; tables holds the numbers.")
+        return _sentence("There are neither maps nor intervals to draw; see the numbers in tables.")
     drawn = [number for number, found in enumerate(result.found_) if found][:most]
     if not drawn:
-        return _sentence("Nothing stands out of the noise, so that no map is drawn.")
+        return _sentence("No map exceeds the noise, so none is drawn.")
     if is_surface(result.components_img_):
         return _sentence("Maps on the cortex: nilearn.plotting draws what components_img_ holds.")
     figure = _figure(_HEIGHT * len(drawn))
@@ -122,7 +122,7 @@ def _forest(intervals: _Intervals, most: int) -> Figure:
     shown = sorted(np.argsort(-far, kind="stable")[:most].tolist())
     shown = [k for k in shown if far[k] >= 0]
     if not shown:
-        return _sentence("Nothing stands out of the noise, so that nothing is drawn.")
+        return _sentence("No entry exceeds the noise, so none is drawn.")
     figure = _figure(1.0 + 0.25 * len(shown))
     axes = figure.subplots()
     rows = range(len(shown))[::-1]

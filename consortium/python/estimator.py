@@ -193,7 +193,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             )
         sentences += plan.analysis.compare(0, data)
         for sentence in sentences:
-            warnings.warn(f"For you alone, it is not released: {sentence}", stacklevel=4)
+            warnings.warn(f"Only for you, not released: {sentence}", stacklevel=4)
 
     def _charge(self, plan: Plan) -> None:
         """Count the loss of the fit in advance, and warn of a fit without protection."""
@@ -203,7 +203,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             planned = Privacy(math.inf, privacy.delta, math.inf, privacy.unit, seeded=True)
             warnings.warn(
                 "This fit protects no participant: its noise comes from a seed and can be drawn "
-                "again; set random_state=None for what is to be released.",
+                "again; set random_state=None for a release.",
                 stacklevel=4,
             )
         before = [each for each in self._charged if each.delta == privacy.delta]
@@ -224,7 +224,7 @@ def _joined(name: str, own: Mapping[str, Any], given: Mapping[str, Any] | None) 
     twice = sorted(own.keys() & (given or {}).keys())
     if twice:
         raise StudyError(
-            f"{name}: '{twice[0]}' is set by a parameter of its own; give it there alone."
+            f"{name}: '{twice[0]}' is set by a parameter of its own; give it only there."
         )
     return {**own, **(given or {})}
 

@@ -279,7 +279,7 @@ class StudyResult:
             )
         if len(found) != 1:
             raise DataError(
-                f"The result holds {len(found) or 'no'} {what}; it has the images "
+                f"The result has {len(found) or 'no'} {what}; it has the images "
                 f"{', '.join(found or self.images) or 'of none'}."
             )
         return found[0]
@@ -287,7 +287,7 @@ class StudyResult:
     def _table(self, name: str) -> DataFrame:
         if name not in self.tables:
             known = ", ".join(sorted(self.tables)) or "none"
-            raise DataError(f"The result holds no table '{name}'; it has {known}.")
+            raise DataError(f"The result has no table '{name}'; it has {known}.")
         return self.tables[name]
 
 

@@ -149,13 +149,14 @@ def copy_beside(folder: Path, given: Img, name: str) -> str:
 def _check_once(runs: Sequence[Img]) -> None:
     """Refuse an image that appears twice: its participant would count, and lose, twice."""
     if not runs:
-        raise DataError("There are no images; give one entry for each participant.")
+        raise DataError("The sequence of images is empty; give one entry for each participant.")
     seen = [str(Path(r).resolve()) if isinstance(r, str | Path) else id(r) for r in runs]
     for number, each in enumerate(seen, start=1):
         if each in seen[: number - 1]:
             raise DataError(
-                f"Image {number} is there twice, and a participant who counts as two is protected "
-                "half; give each participant one entry, as a list if there are several runs."
+                f"Image {number} appears twice, and a participant who counts as two has half the "
+                "protection; give each participant one entry, as a list if there are several "
+                "runs."
             )
 
 
@@ -197,7 +198,7 @@ def as_text(columns: Mapping[str, Sequence[Any]], participants: int) -> dict[str
                 "give one each."
             )
         if any(not value.isprintable() for value in values):
-            raise DataError(f"Column '{name}' holds what is no plain text; correct it.")
+            raise DataError(f"Column '{name}' has a cell that is not plain text; correct it.")
     return found
 
 

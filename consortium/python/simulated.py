@@ -125,8 +125,8 @@ def _parsed(study: Study | str | Path) -> tuple[Study, Path]:
     files = [name for name in (*beside, *study.map_files) if name]
     if files:
         raise StudyError(
-            f"The study names {files[0]}, which lies beside its file; give the file's path instead "
-            "of the study."
+            f"The study names {files[0]}, which is stored next to its file; give the file's path "
+            "instead of the study."
         )
     return study, Path()
 

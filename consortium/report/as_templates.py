@@ -36,16 +36,16 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
         Numbers of the written components, from 1, in their order.
     """
     if target.exists():
-        raise DataError(f"{target} is there already; name another file, or remove it.")
+        raise DataError(f"{target} exists already; name another file, or remove it.")
     if (folder / HOME_PAGE).exists():
         raise DataError(
-            f"{folder} holds a hospital's networks at home, which must not leave it; name the "
+            f"{folder} has a hospital's networks at home, which must not leave it; name the "
             "output folder of a run."
         )
     outcome = read_outcome(folder)
     if outcome.maps is None:
         raise DataError(
-            f"{folder} holds no component maps; name the output of group_ica, ica, pca or "
+            f"{folder} has no component maps; name the output of group_ica, ica, pca or "
             "template_networks."
         )
     _check_name(target, outcome)
@@ -60,7 +60,8 @@ def _check_name(target: Path, outcome: ComparedRun) -> None:
     dense, end = target.name.endswith(DENSE), DENSE if outcome.on_mesh else _ENDS[-1]
     if dense != outcome.on_mesh or not target.name.endswith(_ENDS):
         raise DataError(
-            f"{target} is no name of a file for the maps of '{outcome.name}'; let it end in {end}."
+            f"{target} is not a name of a file for the maps of '{outcome.name}'; let it end in "
+            f"{end}."
         )
 
 

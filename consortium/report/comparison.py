@@ -151,12 +151,12 @@ def without_effects(first: ComparedRun, second: ComparedRun) -> str:
         return ""
     if ours.keys() & theirs.keys():
         return (
-            f"Both runs tell of {_named(ours.keys() & theirs.keys())}, but no outcome has the same "
-            "view and entry in both, so that no effect is compared."
+            f"Both runs report {_named(ours.keys() & theirs.keys())}, but no outcome has the same "
+            "view and entry in both, so no effect is compared."
         )
     return (
-        f"No effect is compared: the first run tells of {_named(ours)} and the second of "
-        f"{_named(theirs)}, and effects go together by the name of their contrast. If they mean "
+        f"No effect is compared: the first run reports {_named(ours)} and the second "
+        f"{_named(theirs)}, and effects are matched by the name of their contrast. If they mean "
         "the same, give them one name in both studies."
     )
 
@@ -176,7 +176,7 @@ def _at_vertices(first: Path, second: Path) -> tuple[Array, Array]:
     """Return maps of both at the vertices of their mesh: K x V, and L x V."""
     if not (first.name.endswith(DENSE) and second.name.endswith(DENSE)):
         raise DataError(
-            f"Of {first} and {second} one holds vertices of a mesh and the other voxels; compare "
+            f"Of {first} and {second} one has vertices of a mesh and the other voxels; compare "
             "two runs on one mesh, or two in voxels."
         )
     (image, ours), (other, theirs) = read_dense(first), read_dense(second)
@@ -194,7 +194,7 @@ def _voxels(path: Path) -> tuple[Grid, Array]:
     maps = values if values.ndim == 4 else values[..., None]
     mask = (maps != 0).any(axis=3)
     if not mask.any():
-        raise DataError(f"{path} holds no map; compare another run.")
+        raise DataError(f"{path} has no map; compare another run.")
     return Grid(mask, np.asarray(image.affine, dtype=np.float64)), maps[mask].T
 
 
@@ -238,7 +238,7 @@ def _sidecar(image: Path) -> Path:
 
 def _json(sidecar: Path) -> Mapping[str, Any]:
     if sidecar.stat().st_size > MOST_BYTES:
-        raise OutputError(f"{sidecar} is too large to tell of maps.")
+        raise OutputError(f"{sidecar} is too large for a sidecar of maps.")
     about: Mapping[str, Any] = json.loads(sidecar.read_text(encoding="utf-8"))
     if not isinstance(about, dict):
         raise TypeError(sidecar)

@@ -160,7 +160,7 @@ def _check(
             "row for each voxel and one column for each component."
         )
     if not np.isfinite(maps).all():
-        raise DataError("A component map holds a value that is not finite; run the study again.")
+        raise DataError("A component map has a value that is not finite; run the study again.")
     if variances is None:
         return
     if variances.shape != maps.shape[1:]:

@@ -169,8 +169,8 @@ def _about_maps(run: Finished, maps: ComponentMaps) -> dict[str, Any]:
         "Description": "Group component maps over the consortium's sites, one volume each.",
         "Units": "robust z-score",
         "FourthDimension": "component, in descending order of explained share",
-        "SignConvention": "arbitrary in the analysis; fixed so that the heavier tail of a map's "
-        "values is positive",
+        "SignConvention": "arbitrary in the analysis; fixed to make the heavier tail of a map's "
+        "values positive",
         "Scale": "(value - median) / noise floor; the noise floor is 1.4826 times the median "
         "absolute deviation over the mask (the standard deviation where that is zero)",
         "NoiseFloor": [float(noise) for noise in components.noise],
@@ -192,8 +192,8 @@ def _about_noise(
 ) -> dict[str, Any]:
     return {
         "Description": "Standard deviation of the privacy noise in each voxel of each component "
-        "map, in the units of that map. A map divided by it has noise of size 1 from privacy "
-        "alone; the sampling error comes on top.",
+        "map, in the units of that map. A map divided by it has privacy noise of "
+        "size 1. The sampling error is additional.",
         "Units": "robust z-score",
         "MedianNoise": [float(value) for value in np.median(floor, axis=0)],
         "MedianNoiseBeforeScaling": float(np.median(noise)),

@@ -174,8 +174,8 @@ class PrivacyReport(ReportRecord):
     )
     open_vectors: bool = Field(
         default=False,
-        description="Whether everybody may read the sites' open vectors, which cancelling noise "
-        "hides; an outsider is then one who did.",
+        description="Whether all parties may read the sites' open vectors, which cancelling "
+        "noise hides; an outsider is then assumed to read them.",
     )
     sampler: str = Field(
         description="Where the noise came from; begins with 'seeded' if it can be drawn again."
@@ -229,7 +229,7 @@ def read_privacy_report(path: Path) -> PrivacyReport:
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in problem["loc"]) or "report"
-        msg = f"{path}: {field}: {problem['msg']}; write the report anew from the transcript."
+        msg = f"{path}: {field}: {problem['msg']}; write the report again from the transcript."
         raise OutputError(msg) from error
 
 
@@ -247,7 +247,7 @@ def _check_sites(report: PrivacyReport) -> None:
         if any(isinstance(column, tuple) and len(column) != len(names) for column in columns):
             raise ValueError(f"round {release.round} does not have one value for each site")
         if not set(release.survivors) <= set(names):
-            raise ValueError(f"round {release.round} names a survivor that is no site")
+            raise ValueError(f"round {release.round} names a survivor that is not a site")
 
 
 def _check_losses(report: PrivacyReport) -> None:

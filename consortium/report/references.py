@@ -65,7 +65,7 @@ def citation_keys(study: Study, report: PrivacyReport, *, images: bool) -> dict[
     masks = ("secure-aggregation", *(("sparse-masks",) if report.graph else ()))
     template = () if study.data.mesh else ("template",)
     found = {
-        "The analysis rests on": OF_ANALYSIS.get(study.algorithm, ()),
+        "The analysis is based on": OF_ANALYSIS.get(study.algorithm, ()),
         "Noise is drawn from the discrete Gaussian of": ("discrete-gaussian",) if private else (),
         "Noise that cancels in the sum is due to": ("cape",) if summed else (),
         "Secure aggregation follows": masks if summed else (),

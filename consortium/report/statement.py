@@ -57,8 +57,8 @@ def clauses(report: PrivacyReport) -> list[Clause]:
         ]
     simulated = Clause(
         "A simulation",
-        "The noise of this run can be drawn again from a seed. The figures below are what a real "
-        "run of the same study promises; this run itself protects no participant.",
+        "The noise of this run can be drawn again from a seed. The figures below are the "
+        "guarantee of a real run of the same study. This run itself protects no participant.",
     )
     return [
         *([simulated] if report.sampler.startswith(SEEDED) else []),
@@ -79,14 +79,14 @@ def protected_text(unit: str) -> str:
     """State what a study of a unit protects."""
     if unit == "subject":
         return (
-            "Each participant, with all their scans. What the study shows would have been almost "
-            "as likely if any one participant's scans had been any other's, or had been missing. "
-            "The number of each site's participants is known with noise only."
+            "Each participant, with all their scans. The results of the study would have been "
+            "almost as likely if any one participant's scans had been any other's, or had been "
+            "missing. The number of each site's participants is known with noise only."
         )
     return (
-        "Each single volume of a scan, not a participant with all scans. What the study shows "
-        "would have been almost as likely if any one volume had been any other, or had been "
-        "missing. The number of each site's volumes is known with noise only."
+        "Each single volume of a scan, not a participant with all scans. The results of the "
+        "study would have been almost as likely if any one volume had been any other, or had "
+        "been missing. The number of each site's volumes is known with noise only."
     )
 
 
@@ -117,17 +117,17 @@ def _against(report: PrivacyReport) -> Clause:
     if report.colluding_sites:
         coalition = (
             f"the coordinating centre together with up to {report.colluding_sites} of the "
-            f"{len(report.sites)} sites, who pool all that they have seen and know"
+            f"{len(report.sites)} sites, which pool all their messages and data"
         )
     else:
         coalition = "the coordinating centre, which sees every message, with no site on its side"
-    seen = "sees only what was released: the maps, this report and the transcript."
+    seen = "sees only the releases: the maps, this report and the transcript."
     if report.open_vectors:
         seen = (
-            "sees what was released (the maps, this report and the transcript) and every single "
-            "site's vectors, which are public so that sums can be recomputed. In them noise that "
-            "cancels in the sum hides the participants; it has "
-            f"{boost_text(report.boost)} times the variance of a site's own noise."
+            "sees the releases (the maps, this report and the transcript) and every single "
+            "site's vectors, which are public for recomputing the sums. In them noise that "
+            f"cancels in the sum hides the participants; it has {boost_text(report.boost)} times "
+            "the variance of a site's own noise."
         )
     return Clause(
         "Against whom", f"Against a coalition: {coalition}. And against an outsider, who {seen}"
@@ -153,14 +153,15 @@ def readers_of(report: PrivacyReport) -> str:
     if report.scheme == "none" or number(cost) == number(promised):
         return TWO_READERS
     return (
-        f"{TWO_READERS} Here a ledger may hold up to ε = {number(promised)}, as promised: a round "
-        "is charged before it is known who answers, as if all sites that may be missing were."
+        f"{TWO_READERS} Here a ledger may contain up to ε = {number(promised)}, as stated in the "
+        "study: a round is charged before the answering sites are known, as if all sites that "
+        "may be missing were."
     )
 
 
 def _spent(promised: Guarantee, coalition: Guarantee) -> str:
     kept = coalition.mu <= promised.mu * (1 + AGREEMENT)
-    return "The promise was kept." if kept else "THE PROMISE WAS BROKEN: tell the sites."
+    return "The promise was kept." if kept else "THE GUARANTEE WAS BROKEN: inform the sites."
 
 
 def _test(report: PrivacyReport) -> Clause:
@@ -173,11 +174,11 @@ def odds_sentence(unit: str, coalition: float, outsider: float) -> str:
     one = "participant" if unit == "subject" else "volume"
     blind = percent(FALSE_ALARMS)
     return (
-        f"Suppose that an attacker knows all data of the study but one {one}'s, and tests whether "
-        f"these are a given {one}'s. With a false-positive rate of {blind}, the test's power is "
-        f"at most {percent(detection_power(coalition))} for the coalition and "
-        f"{percent(detection_power(outsider))} for an outsider; guessing has {blind}. "
-        f"Of two equally likely cases, the right one is named in at most "
+        f"Suppose that an attacker has all data of the study except one {one}'s, and tests "
+        f"whether these are a given {one}'s. With a false-positive rate of {blind}, the test's "
+        f"power is at most {percent(detection_power(coalition))} for the coalition and "
+        f"{percent(detection_power(outsider))} for an outsider; guessing has {blind}. If two "
+        "cases are equally likely, the right one is named in at most "
         f"{percent(best_guess(coalition))} by the coalition and {percent(best_guess(outsider))} "
         "by an outsider; chance is 50 %."
     )
@@ -187,7 +188,7 @@ def _person(report: PrivacyReport) -> Clause:
     person = report.person
     return Clause(
         "What that means for a participant",
-        f"A participant contributed up to {person.volumes} volumes. For all of them together the "
+        f"A participant contributed up to {person.volumes} volumes. For all volumes together the "
         f"coalition's loss is at most μ = {number(person.mu_coalition)}, ε = "
         f"{number(person.epsilon_coalition)}: the test above detects a participant in up to "
         f"{percent(detection_power(person.mu_coalition))} of cases. A study that shall protect "
@@ -225,9 +226,9 @@ def _opening(report: PrivacyReport) -> str:
             "sites; no single site's message opens."
         )
     return (
-        f" Each site drew {graph.holders} others at random, who hold the keys to its masks; "
-        f"{graph.threshold} of them open one. Who works with the centre was settled before the "
-        "draw. No single site's message opens, but for a probability of at most "
+        f" Each site drew {graph.holders} others at random, which have shares of the keys to its "
+        f"masks; {graph.threshold} of them open one. The colluding sites were fixed before the "
+        "draw. No single site's message opens, except with a probability of at most "
         f"{power_of_ten(max(graph.failure, LEAST_SHOWN))}, which is counted in δ."
     )
 
@@ -236,9 +237,9 @@ def _not_protected(report: PrivacyReport) -> Clause:
     known = "".join(f"{each}, " for each in ("how much data each has", *report.public))
     return Clause(
         "What is not protected",
-        f"Which sites took part, {known}and what the study finds about people in general, which "
+        f"Which sites took part, {known}and the study's findings about people in general, which "
         "may concern those who were never scanned. A site sees its own data. Other studies of "
-        "the same data add to the loss: each site's ledger charges what is lost against the "
+        "the same data add to the loss: each site's ledger charges the loss against the "
         f"coalition and refuses to exceed its limit. {ADDS_UP}",
     )
 

@@ -162,7 +162,7 @@ class Hub:
         """
         tally = self._tally(number)
         if not tally.entries:
-            raise ProtocolError(f"Round {number} has no masks to take off; call sum at once.")
+            raise ProtocolError(f"Round {number} has no masks to remove; call sum at once.")
         after, survivors = tally.close("request")
         if not tally.request:
             manifests = tuple(tally.manifests[site] for site in survivors)
@@ -224,6 +224,6 @@ class Hub:
         if number not in self._tallies:
             state = self._finished.get(number, HubRound.UNOPENED)
             raise ProtocolError(
-                f"The centre's round {number} is {state.value}; only an open round goes on."
+                f"The centre's round {number} is {state.value}; only an open round continues."
             )
         return self._tallies[number]

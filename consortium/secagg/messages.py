@@ -237,8 +237,8 @@ def check_vectors(context: bytes, masked: Ring, opened: Ring | None, bits: int, 
     if not (sound and fits) or len(context) != KEY_BYTES:
         raise ProtocolError(
             f"{where} can contribute vectors of one type, the narrowest of uint16, uint32 and "
-            f"uint64 that holds a number, with a context of {KEY_BYTES} bytes; convert its arrays "
-            "to the round's ring."
+            f"uint64 for a number, with a context of {KEY_BYTES} bytes; convert its arrays to the "
+            "round's ring."
         )
 
 

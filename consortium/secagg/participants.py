@@ -101,7 +101,7 @@ class Participants:
                 f"The identity of {name} is not the one on the roster; use the key it joined with."
             )
         if len(secret) != crypto.KEY_BYTES:
-            raise ProtocolError(f"The run's secret of {name} must have 32 bytes; draw it anew.")
+            raise ProtocolError(f"The run's secret of {name} must have 32 bytes; draw it again.")
 
     def point(self, site: str) -> int:
         """Return the evaluation point of a site's shares."""

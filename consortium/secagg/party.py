@@ -193,7 +193,7 @@ class Party:
         if not contributed and answered_request is not None:
             raise ProtocolError(
                 f"{self.name} can't have answered in round {number} without a contribution; "
-                "restore what the site has stored."
+                "restore the site's stored messages."
             )
         if contributed:
             self._rounds[number] = replace(after, context=context)

@@ -112,7 +112,7 @@ class PartySetup:
         parts = seed_shares.read_shares(session, name, bundle)
         if parts[name].signed != self._signed:
             raise ProtocolError(
-                f"The bundle's shares of {name} are not those it sent; fetch the bundle anew."
+                f"The bundle's shares of {name} are not those it sent; fetch the bundle again."
             )
         known, channels = self.keys.directory, self.keys.channels
         shared = {

@@ -109,8 +109,8 @@ def check_seeds(
     """
     if len(release.seeds) != len(session.roster.sites):
         raise ProtocolError(
-            f"The release of round {number} doesn't show the seeds of its masks, so that it can't "
-            "be added again."
+            f"The release of round {number} doesn't show the seeds of its masks, so it can't be "
+            "added again."
         )
     alive = set(release.survivors)
     for site, seed in zip(session.roster.sites, release.seeds, strict=True):
@@ -118,7 +118,7 @@ def check_seeds(
         if not genuine(session, directory, number, site, seed):
             raise ProtocolError(
                 f"The release of round {number} shows a seed of {site} that is not the one which "
-                "the site committed to; the sum is not what the sites sent."
+                "the site committed to; the sum is not that of the sites' vectors."
             )
 
 
@@ -137,8 +137,8 @@ def check_answered(
     """
     if hashlib.sha256(request).digest() != release.request:
         raise ProtocolError(
-            f"The release of round {number} names another unmask request than the one posted; "
-            "what was summed was not fixed before it was opened."
+            f"The release of round {number} names another unmask request than the one posted; the "
+            "summed vectors were not fixed before masks were removed."
         )
     opened = session.unseal(messages.UNMASK, request, len(request), CENTRE, number)
     body = messages.decode(messages.Request, opened.body, CENTRE)
@@ -179,8 +179,8 @@ def signed_manifests(
         least = 2 * size if clear else size
         if (body.bits, body.masked) != (bits, size) or body.size < least:
             raise ProtocolError(
-                f"The manifest of {site} for round {number} tells of another vector than "
-                f"{entries} entries of {bits} bits; don't use the round's numbers."
+                f"The manifest of {site} for round {number} is of another vector than {entries} "
+                f"entries of {bits} bits; don't use the round's numbers."
             )
         if len(body.chunks) != chunks:
             raise ProtocolError(
@@ -210,8 +210,8 @@ def added(
     data = memoryview(found)[: manifest.size]
     if len(data) != manifest.size or contribution.digests(data) != manifest.chunks:
         raise AlteredError(
-            f"What lies on the exchange as the contribution of {printable(site)} to round {number} "
-            "is not what the site signed for; have the exchange's owner put the first one back."
+            f"The contribution of {printable(site)} to round {number} on the exchange is not the "
+            "one that the site signed; have the exchange's owner restore the first one."
         )
     what, size = f"The contribution of {printable(site)} to round {number}", manifest.masked
     masked = unpack(data[:size], manifest.bits, entries, what)

@@ -89,8 +89,8 @@ def read_share(
     shared = read_shared(session, directory, opened.sender, body.signed)
     if tree_root(body.sealed) != shared.root:
         raise ProtocolError(
-            f"The shares of {opened.sender} are not those that it signed for everybody; discard "
-            "the message."
+            f"The shares of {opened.sender} are not those in its signed statement; discard the "
+            "message."
         )
     return opened.sender, CheckedShares(body, shared, tree_paths(body.sealed))
 
@@ -137,7 +137,7 @@ def read_shares(session: KeySession, reader: str, bundle: bytes) -> dict[str, me
     if body.reader != reader:
         raise ProtocolError(
             f"The centre's bundle of shares is for another site than {reader}; fetch it again "
-            "later, and look at who can write to the exchange."
+            "later, and check the rights to write to the exchange."
         )
     if len(body.shares) != len(session.roster.sites):
         raise ProtocolError("The centre's bundle of shares is not complete; fetch it again later.")

@@ -239,7 +239,9 @@ def _read(path: Path) -> nib.Nifti1Image:
     try:
         image = nib.load(path)
     except UNREADABLE as error:
-        raise DataError(f"{path} can't be read as NIfTI; check that it is there, whole.") from error
+        raise DataError(
+            f"{path} can't be read as NIfTI; check that it exists and is complete."
+        ) from error
     if len(image.shape) != 4:
         raise DataError(f"{path} has {len(image.shape)} axes; give a 4-D series of volumes.")
     return image
@@ -249,7 +251,7 @@ def _require_one_grid(paths: Sequence[Path], series: Sequence[nib.Nifti1Image]) 
     first = series[0]
     for path, image in zip(paths, series, strict=True):
         if image.shape[:3] != first.shape[:3] or not np.allclose(image.affine, first.affine):
-            raise DataError(f"{path} lies on another grid than {paths[0]}; split it on its own.")
+            raise DataError(f"{path} is on another grid than {paths[0]}; split it on its own.")
 
 
 def _cut(image: nib.Nifti1Image, pieces: int) -> list[nib.Nifti1Image]:

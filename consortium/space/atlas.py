@@ -160,7 +160,7 @@ def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, pat
     """Return one row of ones for each label of the whole atlas, in the labels' order."""
     labels = np.unique(values)
     if not np.array_equal(labels, np.rint(labels)):
-        raise DataError(f"The atlas {path} holds fractions; give labels, or a map for each region.")
+        raise DataError(f"The atlas {path} has fractions; give labels, or a map for each region.")
     labels = labels[labels != 0]
     found = sample(values, voxel_places(image.affine, grid), order=0)
     voxels = np.flatnonzero(found)
@@ -204,7 +204,7 @@ def read_parcellation(path: Path, mesh: Mesh) -> Regions:
         found = np.concatenate([_keys_of(path, image, keys, side, mesh) for side in mesh.sides])
         names = {int(key): str(name) for key, (name, _) in labels.label[0].items()}
     except DAMAGED as error:
-        raise DataError(f"The atlas {path} is no whole .dlabel.nii with one map.") from error
+        raise DataError(f"The atlas {path} is not a complete .dlabel.nii with one map.") from error
     there = np.unique(found[found != 0])
     region_names = tuple(names.get(int(key), "") for key in there)
     if not region_names or "" in region_names or len({*region_names}) < len(region_names):

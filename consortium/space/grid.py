@@ -137,7 +137,7 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
     try:
         path = path_in_folder(folder, data.mask)
     except ValueError as error:
-        msg = f"The study's mask {data.mask} is not beside the study file; give a relative path."
+        msg = f"The study's mask {data.mask} is not next to the study file; give a relative path."
         raise DataError(msg) from error
     return mask_grid(path)
 
@@ -207,7 +207,7 @@ def mask_grid(path: Path) -> Grid:
         raise DataError(msg) from error
     check_stated(path, image, "mask")
     if values.dtype.kind not in "biuf":
-        raise DataError(f"The mask {path} does not hold real numbers; save it as 0 and 1.")
+        raise DataError(f"The mask {path} does not contain real numbers; save it as 0 and 1.")
     try:
         return Grid((values != 0) & np.isfinite(values), np.asarray(image.affine, np.float64))
     except DataError as error:

@@ -185,7 +185,7 @@ def _check_unpacked(content: bytes, most: int) -> None:
         for size in _unpacked_size("".join(texts)):
             left -= size
             if left < 0:
-                raise ValueError("it holds more than it can mean")
+                raise ValueError("it contains too many values")
         texts.clear()
 
     parser = ParserCreate()
@@ -207,7 +207,7 @@ def mesh_values(path: Path, image: Any) -> NDArray[np.float64]:
     """
     arrays = [np.asarray(each.data) for each in image.darrays]
     if len(arrays) != 1 or arrays[0].ndim != 1 or arrays[0].dtype.kind not in "biuf":
-        raise DataError(f"{path} holds no single number for each vertex; give a file of one map.")
+        raise DataError(f"{path} does not have one number for each vertex; give a file of one map.")
     return arrays[0].astype(np.float64)
 
 
@@ -234,7 +234,7 @@ def read_sides(mesh: MeshName, paths: Sequence[Path]) -> tuple[tuple[Array, Arra
         points = image.get_arrays_from_intent("NIFTI_INTENT_POINTSET")
         faces = image.get_arrays_from_intent("NIFTI_INTENT_TRIANGLE")
         if len(points) != 1 or len(faces) != 1:
-            raise DataError(f"{path} holds no surface; give a .surf.gii file of one.")
+            raise DataError(f"{path} has no surface; give a .surf.gii file of one.")
         coordinates = np.asarray(points[0].data, dtype=np.float64)
         triangles = np.asarray(faces[0].data).astype(np.intp)
         _check_surface(path.name, mesh, coordinates, triangles)
@@ -278,7 +278,7 @@ def _beside(folder: Path, name: str) -> Path:
         return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
-            f"The study's file {name} is not beside the study file; give a relative path."
+            f"The study's file {name} is not next to the study file; give a relative path."
         ) from error
 
 

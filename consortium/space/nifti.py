@@ -127,7 +127,7 @@ def check_stated(path: Path, image: Any, what: str) -> None:
 
 def _of_surface(path: Path) -> DataError:
     return DataError(
-        f"{path} holds values on a surface, where an image of voxels is wanted; give a NIfTI "
+        f"{path} has values on a surface, where an image of voxels is required; give a NIfTI "
         "image, or name a view of source: surface."
     )
 
@@ -144,6 +144,6 @@ def _check_offset(path: Path) -> int:
         if size in _HEADERS and len(start) >= size:
             header = _HEADERS[size](start[:size], check=False)
             if not 0 <= float(header["vox_offset"]) <= _MOST_OFFSET:
-                raise ValueError("the voxels lie too far behind the header")
+                raise ValueError("the voxels are too far behind the header")
             return size
     return 0

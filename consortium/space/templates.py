@@ -64,7 +64,7 @@ def read_templates(
     inside = share_inside(voxel_places(np.asarray(image.affine), grid), image.shape)
     if inside < _LEAST_INSIDE:
         raise DataError(
-            f"The templates {path} hold {inside:.0%} of the study's voxels; they are of another "
+            f"The templates {path} contain {inside:.0%} of the study's voxels; they are of another "
             "space, so give maps in the study's own."
         )
     stack = values[..., None] if values.ndim == 3 else values
@@ -145,8 +145,8 @@ def read_dense(
         values: NDArray[Any] = np.asarray(image.dataobj, dtype=np.float32)
     except DAMAGED as error:
         raise DataError(
-            f"{path} is no whole file of maps on {mesh}; give .dscalar.nii, or hemi-L of a pair "
-            "of .gii."
+            f"{path} is not a complete file of maps on {mesh}; give .dscalar.nii, or hemi-L of a "
+            "pair of .gii."
         ) from error
     _check_home(path, is_kept(image), at_home)
     return image, values
@@ -164,7 +164,7 @@ def _of_gifti(path: Path, side: Hemisphere, mesh: Mesh, at_home: bool) -> NDArra
     if not 0 < len(maps) <= _MOST_MAPS or any(
         m.ndim != 1 or m.dtype.kind not in "iuf" for m in maps
     ):
-        raise DataError(f"The templates {path} hold no map of numbers; give one for each network.")
+        raise DataError(f"The templates {path} have no map of numbers; give one for each network.")
     for each in maps:
         check_vertices(path, side, len(each), mesh)
     return np.stack([each[side.cortex] for each in maps], axis=1).astype(np.float32)

@@ -55,7 +55,7 @@ class PersonRule(FrozenModel):
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"low {self.low:g} is above high {self.high:g}; correct them")
         if len(set(self.levels)) < len(self.levels):
-            raise ValueError("a level is there twice; give each once")
+            raise ValueError("a level appears twice; give each once")
         return self
 
     def takes(self, value: str) -> bool:
@@ -74,7 +74,9 @@ class PersonRule(FrozenModel):
 def _columns(rules: dict[str, PersonRule]) -> dict[str, PersonRule]:
     for name in rules:
         if not _COLUMN.fullmatch(name):
-            raise ValueError(f"{name[:40]!r} is no column's name; use letters, digits, _ . & -")
+            raise ValueError(
+                f"{name[:40]!r} is not a name of a column; use letters, digits, _ . & -"
+            )
     return rules
 
 
@@ -260,7 +262,7 @@ class DataSection(Section):
     def _leaves_a_band(self) -> DataSection:
         if self.high_pass and self.low_pass and self.high_pass >= self.low_pass:
             raise ValueError(
-                f"high_pass ({self.high_pass:g} Hz) must lie below low_pass "
-                f"({self.low_pass:g} Hz); correct one."
+                f"high_pass ({self.high_pass:g} Hz) must be below low_pass ({self.low_pass:g} "
+                "Hz); correct one."
             )
         return self

@@ -40,8 +40,8 @@ def check_nominal(size: int, where: str) -> int:
     """
     if size < 1 or nominal_size(size) != size:
         raise StudyError(
-            f"{where}: multiples of 10 below 100 and two significant digits above are required, so "
-            f"that no true number is revealed, got {size}. Write {max(nominal_size(size), 10)}."
+            f"{where}: multiples of 10 below 100 and two significant digits above are required to "
+            f"reveal no true number, got {size}. Write {max(nominal_size(size), 10)}."
         )
     return size
 

@@ -139,7 +139,7 @@ class Outlook:
 
     def sentences(self) -> Iterator[str]:
         """Return the first sentences for a planner: findings, privacy loss and remarks."""
-        verdict = self.verdict or self.withheld or "There is no forecast of what is found."
+        verdict = self.verdict or self.withheld or "The findings have no forecast."
         fewest = self.fewest
         yield f"{verdict} {self.price}"
         if fewest is not None and self.forecast:

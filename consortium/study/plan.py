@@ -321,7 +321,8 @@ def planned_releases(
 def _out_of_range(study: Study) -> StudyError:
     return StudyError(
         f"field 'analysis': {study.algorithm} can't compute with numbers this small or large; "
-        f"keep every bound, and what follows from it, between {1 / _LARGEST:g} and {_LARGEST:g}."
+        f"keep every bound, and numbers that follow from it, between {1 / _LARGEST:g} and "
+        f"{_LARGEST:g}."
     )
 
 

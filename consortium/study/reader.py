@@ -29,7 +29,7 @@ def parse_study(text: str, where: str = "study") -> Study:
             "use neither aliases nor tags."
         ) from error
     if not isinstance(values, dict):
-        raise StudyError(f"{where} holds no fields; write it as 'name: value' lines.")
+        raise StudyError(f"{where} has no fields; write it as 'name: value' lines.")
     try:
         return Study.model_validate(values)
     except ValidationError as error:

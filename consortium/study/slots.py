@@ -102,6 +102,6 @@ def _rounded(seconds: float) -> float:
 def _too_short(field: str, given: float, what: str, slot: float) -> StudyError:
     return StudyError(
         f"field 'timing.{field}': more than {slot:g} s are required, got {given:g}. A site sends "
-        f"its message on {what} after {slot:g} s, so that the time does not depend on its number "
+        f"its message on {what} after {slot:g} s, and the time then does not depend on its number "
         f"of participants. Raise timing.{field}."
     )

@@ -116,10 +116,10 @@ def open_vectors(study: Study) -> str:
     if not study.verification.open:
         return ""
     return (
-        "Everybody who reads the exchange sees this site's vectors one by one, and not the centre "
-        "alone: what hides a participant in them is noise that cancels in the sum, of "
-        f"{boost_text(study.privacy.boost)} times the variance of the site's own. The ε "
-        "against outsiders counts that."
+        "Every reader of the exchange, and not only the centre, sees this site's vectors one by "
+        "one. A participant in them is hidden by noise that cancels in the sum, of "
+        f"{boost_text(study.privacy.boost)} times the variance of the site's own. The ε against "
+        "outsiders counts that."
     )
 
 
@@ -133,13 +133,13 @@ def how_checked(*, shown: bool) -> str:
     """
     if shown:
         return (
-            "Anybody can check the result: 'consortium verify' shows that what was released is "
-            "what the sites signed for, and that everything else follows from it."
+            "Any party can check the result: 'consortium verify' shows that the releases agree "
+            "with the sites' signatures, and that everything else follows from them."
         )
     return (
-        "Only the coordinator can check that the released sums are what the sites sent. "
-        "'consortium verify' checks everything else, and reports that this is not shown. To have "
-        "it shown, set privacy.boost: exact, or verification.open: true."
+        "Only the coordinator can check that the released sums agree with the sites' "
+        "contributions. 'consortium verify' checks everything else, and reports that this is not "
+        "shown. To have it shown, set privacy.boost: exact, or verification.open: true."
     )
 
 
@@ -190,8 +190,8 @@ class Study(Section):
         lines = (said,) if isinstance(said, str) else said
         if not all(line.isprintable() and len(line) <= 200 for line in lines):
             raise ValueError(
-                f"{info.field_name}: what people read is one line of at most 200 printable "
-                "characters; correct it"
+                f"{info.field_name}: must be one line of at most 200 printable characters; "
+                "correct it"
             )
         return said
 
@@ -252,14 +252,14 @@ class Study(Section):
             )
         if privacy.unit == "timepoint" and data.volumes is not None:
             raise ValueError(
-                "data.volumes: it leaves participants out by their numbers of volumes, so that one "
+                "data.volumes: it leaves participants out by their numbers of volumes, so one "
                 "volume would decide about all others of a participant; for unit timepoint leave "
                 "it out, and state 'volumes'"
             )
         if privacy.unit == "timepoint" and data.mixes_volumes:
             raise ValueError(
-                f"data: {' and '.join(data.mixes_volumes)} mix a participant's volumes, so that "
-                "replacing one volume changes all of them; for unit timepoint set detrend: none, "
+                f"data: {' and '.join(data.mixes_volumes)} mix a participant's volumes, so "
+                "replacing one volume changes all; for unit timepoint set detrend: none, "
                 "standardize: none, and leave out confounds, high_pass and low_pass, or protect "
                 "unit subject"
             )
@@ -293,8 +293,8 @@ class Study(Section):
         wanted, privacy = self.verification.checkers, self.privacy
         if self.verification.open and (privacy.exact or privacy.scheme != "cape"):
             raise ValueError(
-                "verification.open: there are no open vectors without correlated noise of a "
-                "stated variance; leave open out, or set scheme: cape and boost: 10000"
+                "verification.open: open vectors require correlated noise of a stated variance; "
+                "leave open out, or set scheme: cape and boost: 10000"
             )
         if not wanted:
             return

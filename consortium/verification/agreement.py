@@ -90,7 +90,7 @@ def _check_announced(body: bytes, approved: RunContext) -> None:
         return
     said, own = read_announcement(body), json.loads(approved.announcement)
     other = [name for name in own if said.get(name) != own[name]]
-    what = f"tells of another {', '.join(other) or 'study'} than the signed study"
+    what = f"is about another {', '.join(other) or 'study'} than the signed study"
     raise ContradictionError(evidence_path(ANNOUNCED), f"{what}.")
 
 
@@ -118,7 +118,7 @@ def _check_plan(data: bytes, plan: Plan) -> None:
         if not nearly_equal(kept.get(name), own.get(name), 1e-9):
             raise ContradictionError(
                 evidence_path(PLAN),
-                f"its '{name}' is not what the study leads to.",
+                f"its '{name}' does not follow from the study.",
             )
 
 

@@ -60,7 +60,7 @@ def hear_attestations(
         try:
             said = _attestation(record, site)
         except ContradictionError as error:
-            verdict.contradict(error, "Whoever had this copy did it, or the centre.")
+            verdict.contradict(error, "A holder of this copy or the centre caused it.")
             continue
         if _agrees(said, agreement, rounds, site, verdict):
             agreeing.append(said)
@@ -73,8 +73,8 @@ def hear_attestations(
     if study.checkers and len(agreeing) < needed:
         verdict.leave_open(
             evidence_path(ATTESTED),
-            f"{len(agreeing)} sites attest this result where {needed} are needed to know that the "
-            "run has no other; ask the missing sites.",
+            f"{len(agreeing)} sites attest this result where {needed} are needed to exclude "
+            "another one; ask the missing sites.",
         )
 
 
@@ -115,8 +115,8 @@ def _agrees(
     for number, code in said.refuted:
         verdict.leave_open(
             where,
-            f"{site} disputes round {number} ({code[:40]}): it, or the centre, lies; --exchange "
-            "settles it.",
+            f"{site} disputes round {number} ({code[:40]}): it or the centre is dishonest; "
+            "--exchange decides it.",
         )
     for number in said.missed:
         verdict.add(where, f"{site} contributed to round {number}, which lists it as lost.")
@@ -129,8 +129,8 @@ def _agrees(
     if not same_result(said, agreement.announced, agreement.keys, plan, records):
         verdict.leave_open(
             where,
-            f"{site} attests another result of this run: it, or the centre, lies; ask {site} for "
-            "the releases that it has.",
+            f"{site} attests another result of this run: it or the centre is dishonest; ask "
+            f"{site} for the releases that it has.",
         )
         return False
     return True

@@ -94,14 +94,14 @@ def _invented(number: int, site: str, listed: Sequence[Heard]) -> str:
     more = f", and {len(listed) - 1} more" if len(listed) > 1 else ""
     return (
         f"{site} lists in round {number} that it received an answer of {what}{more}, which no "
-        f"party signed: {site} lies, or its software is not this one."
+        f"party signed: {site} is dishonest, or has other software."
     )
 
 
 def _equivocated(number: int, site: str, answers: Sequence[Sequence[str]]) -> str:
     others = "; another to ".join(", ".join(dict.fromkeys(who)) for who in answers)
     return (
-        f"{site} signed {len(answers)} different answers to round {number}, one to {others}: two "
-        f"tongues, proven by its own signatures; ask {site} what it meant, and leave its part of "
-        "the result aside."
+        f"{site} signed {len(answers)} different answers to round {number}, one to {others}: this "
+        f"is proven by its own signatures; ask {site} for the reason, and don't use its part of "
+        "the result."
     )

@@ -161,7 +161,7 @@ def _check_rows(kept: Kept, manifests: Mapping[str, messages.Manifest], context:
         if opened_digest(context, pack(row, manifest.bits).data) != manifest.opened:
             raise ContradictionError(
                 transcript_file(kept.number, "npy"),
-                f"what is reported of {site} in round {kept.number} is not what {site} signed for.",
+                f"the report of {site} in round {kept.number} differs from its signature.",
             )
 
 
@@ -246,5 +246,5 @@ def _add(exchange: Exchange, names: Names, agreement: RunAgreement, done: Releas
     if not agrees(total, release):
         raise ContradictionError(
             names.round(number, messages.RELEASE),
-            f"the numbers released in round {number} are not the sum of what sites signed.",
+            f"the numbers released in round {number} are not the sum of the signed contributions.",
         )

@@ -83,13 +83,13 @@ class Verdict:
 
 def _conclusion(verdict: Verdict) -> str:
     if verdict.code == CONTRADICTED:
-        return "Don't use this result: what is published contradicts what was signed."
+        return "Don't use this result: it contradicts the signatures."
     if verdict.code == SHOWN:
         return (
             f"Shown: each of the {verdict.rounds} rounds of {verdict.run} is the sum of what its "
             "sites signed, and the published files follow from them."
         )
     return (
-        f"Nothing contradicts; {len(verdict.shown)} of {verdict.rounds} rounds are shown to be the "
-        "sum of what sites signed."
+        f"Nothing contradicts; {len(verdict.shown)} of {verdict.rounds} rounds are shown to be "
+        "the sum of the signed contributions."
     )

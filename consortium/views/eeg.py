@@ -96,8 +96,8 @@ class EegView(BaseView):
             raise ValueError("filter, bands: give the lower frequency first")
         if 2 * stop_edge(max(high for _, high in pairs)) > self.rate:
             raise ValueError(
-                "rate: it must be at least 2.5 times every frequency, so that what the filter "
-                "leaves above the pass band does not fold back; raise it"
+                "rate: it must be at least 2.5 times every frequency, to avoid aliasing above "
+                "the filter's pass band; raise it"
             )
         return self
 

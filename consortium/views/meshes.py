@@ -66,7 +66,7 @@ class MeshFiles(NamedTuple):
         if self.surfaces is None and self.mesh != BUILT_IN:
             raise ValueError(
                 f"surfaces: those of {self.mesh} are in no package; name a GIFTI file of each "
-                "hemisphere beside the study file"
+                "hemisphere next to the study file"
             )
 
 

@@ -70,7 +70,9 @@ class TableView(BaseView):
             span = int(found["last"]) - int(found["first"]) + 1 if found else 1
             many += span * len(column.labels(name))
             if not found and not _NAME.fullmatch(name.replace(_REGION, "x", 2)):
-                raise ValueError(f"{name[:40]!r} is no column's name; use letters, digits, _ . & -")
+                raise ValueError(
+                    f"{name[:40]!r} is not a name of a column; use letters, digits, _ . & -"
+                )
         _check_number(many)
         return columns
 
@@ -98,7 +100,7 @@ class TableView(BaseView):
         named = [name for name, _ in self.single_columns] if self.regions else []
         twice = [x for all_ in (self._regions, named) for x, n in Counter(all_).items() if n > 1]
         if twice:
-            raise ValueError(f"columns: {twice[0]} is there twice; name each column once")
+            raise ValueError(f"columns: {twice[0]} appears twice; name each column once")
         return self
 
     @property

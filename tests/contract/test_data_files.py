@@ -256,7 +256,7 @@ def test_what_is_no_regular_file_is_named_and_never_waited_for(
             assert str(path) in skipped["01"].detail
             refused.append(path)
         else:
-            assert "is no regular file" in skipped["01"].detail, skipped
+            assert "is not a regular file" in skipped["01"].detail, skipped
             assert str(root / path) in skipped["01"].detail
             refused.append(path)
     read = tuple(path for path in own if path.name.endswith(kind))
@@ -403,5 +403,5 @@ def test_a_pair_of_which_one_is_a_pipe_is_named() -> None:
         left, right = (Path(folder, f"hemi-{s}_bold.func.gii") for s in "LR")
         write_values(left, *halves((VERTICES,), 1)[:1])
         os.mkfifo(right)
-        with within(60), pytest.raises(DataError, match=r"hemi-R.*is no regular file"):
+        with within(60), pytest.raises(DataError, match=r"hemi-R.*is not a regular file"):
             read_surface_series(RecordingRun(left, right=right), mesh())

@@ -137,5 +137,5 @@ def test_roster_with_a_number_that_can_not_be_signed(tmp_path: Path) -> None:
 def test_mask_that_does_not_hold_real_numbers(kind: object, tmp_path: Path) -> None:
     values = np.ones((3, 3, 3), dtype=np.dtype(kind))  # type: ignore[call-overload]
     nib.save(nib.Nifti1Image(values, np.eye(4)), tmp_path / "mask.nii")
-    with pytest.raises(DataError, match="does not hold real numbers"):
+    with pytest.raises(DataError, match="does not contain real numbers"):
         mask_grid(tmp_path / "mask.nii")

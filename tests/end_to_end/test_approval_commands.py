@@ -67,7 +67,7 @@ def test_where_nobody_can_be_asked_a_yes_needs_its_option(town: Town) -> None:
     said = _asked(place, answer="y\n")
     assert (said.code, said.out) == (1, "")
     assert said.err == (
-        "site-agent: This is no terminal, so that no question can be asked; check the study with "
+        "site-agent: This is not a terminal, so no question can be asked; check the study with "
         "'site-agent check', and approve it with --yes.\n"
     )
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []

@@ -62,7 +62,7 @@ def test_a_study_that_is_not_what_was_signed(command: str, town: Town) -> None:
     study.write_text(PLAIN + "# edited\n")
     assert "the study file changed after the coordinator signed" in refused(*_site(place, command))
     study.with_name("study.yaml.sig").unlink()
-    assert "has no sound signature beside it" in refused(*_site(place, command))
+    assert "has no valid signature next to it" in refused(*_site(place, command))
     study.unlink()
     assert "can't be read as a study file" in refused(*_site(place, command))
     study.write_text("study: [")
@@ -98,7 +98,7 @@ def test_a_roster_of_another_consortium(town: Town) -> None:
     publish(place, Roster(99, other, members.sites))
     assert "this site has joined the consortium of" in refused(*_site(place, "approve"))
     place.files.roster.write_text("no roster")
-    assert "is no roster; ask the coordinator" in refused(*_site(place, "approve"))
+    assert "is not a roster; ask the coordinator" in refused(*_site(place, "approve"))
 
 
 def test_keys_that_are_missing_or_open(town: Town) -> None:
@@ -218,7 +218,7 @@ def test_an_exchange_of_unknown_kind(town: Town) -> None:
     text = config.read_text().replace(str(place.files.exchange), "ftp://host/mail")
     config.write_text(text)
     said = refused("site-agent", "start", "--once", "--folder", folder)
-    assert "'ftp:' is no kind of address that an exchange can have" in said
+    assert "'ftp:' is not a kind of address of an exchange" in said
     words = ("run", place.files.study, "--exchange", "ftp://host/mail", "--out", place.files.out)
     assert "'ftp:' is no kind of address" in refused(*_centre(place, *words))
 

@@ -109,7 +109,9 @@ def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
     assert (said.code, said.err) == (0, "")
     verdict, *rest = said.out.splitlines()
     assert re.search("One participant's privacy loss: ε ≤ [48] against the centre", verdict)
-    assert verdict.startswith(("Expected ", "There is no forecast"))
+    assert verdict.startswith(
+        ("Expected ", "Components that are found", "A decomposed tensor", "The findings have no")
+    )
     assert 1 <= sum(line.startswith("│") for line in rest) <= 10
     assert "noise σ" not in said.out
     details = enter("consortium", "plan", study, "--subjects", "100", "--details").out
@@ -120,7 +122,7 @@ def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
 def test_it_is_said_before_a_run_whether_anybody_can_check_it(tmp_path: Path) -> None:
     study = tmp_path / "rest.yaml"
     said = enter("consortium", "new-study", study, *options("group_ica")).out
-    hidden, shown = "Only the coordinator can check", "Anybody can check the result"
+    hidden, shown = "Only the coordinator can check", "Any party can check the result"
     assert shown in " ".join(said.split())
     assert shown in enter("consortium", "plan", study, "--subjects", "100").out
     numeric = study.read_text().replace("privacy:\n", "privacy:\n  boost: 10000\n")
@@ -178,7 +180,7 @@ def test_pairs_are_two_values_and_drafts_are_named(tmp_path: Path) -> None:
     said = refused("consortium", "new-study", study, *options("glm", groups="60"))
     assert "--groups '60' is not two values" in said
     said = refused("consortium", "new-study", study, "--algorithm", "magic")
-    assert "no draft for 'magic', only for group_ica" in said
+    assert "No draft exists for 'magic', only for group_ica" in said
 
 
 def test_text_stays_text_whatever_is_in_it(tmp_path: Path) -> None:
@@ -196,7 +198,7 @@ def test_the_sites_of_a_roster_take_part_and_the_study_is_signed(tmp_path: Path)
     assert signed.study.sites == tuple(sorted(members.sites))
     other = tmp_path / "other.yaml"
     said = refused("consortium", "new-study", other, "--keys", place.files.keys)
-    assert "give --roster, too" in said
+    assert "also give --roster" in said
     assert not other.exists()
 
 
@@ -255,7 +257,7 @@ def test_networks_that_were_found_are_compared_between_patients_and_controls(
 def test_without_a_runs_study_or_over_a_file_nothing_is_written(rest: Path, tmp_path: Path) -> None:
     study, maps = tmp_path / "patients.yaml", tmp_path / "patients-networks.nii.gz"
     words = ("new-study", study, "--algorithm", "glm", *COMPARED, "--components")
-    assert "is no output folder of a run" in refused("consortium", *words, tmp_path / "none")
+    assert "is not an output folder of a run" in refused("consortium", *words, tmp_path / "none")
     maps.write_text("somebody's")
     assert "is there already" in refused("consortium", *words, rest)
     assert maps.read_text() == "somebody's"

@@ -78,7 +78,7 @@ def test_the_folder_is_the_hospitals_and_says_why_it_stays() -> None:
     readme = (target / "README.md").read_text()
     assert "KEEP THIS FOLDER INSIDE THE HOSPITAL" in readme
     assert str(image("posterior")) in readme
-    assert "By the networks found here and by all, this release tells a hospital" in said
+    assert "By the networks found here and by all, this release gives a hospital" in said
     assert "Warning" not in said
     page = (target / "networks.html").read_text()
     assert "must not leave" in page

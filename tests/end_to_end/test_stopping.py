@@ -40,6 +40,6 @@ def test_an_agent_that_is_stopped_says_one_line(by: signal.Signals, tmp_path: Pa
     folder = place.site("north")
     code, said, took = _ended("site_agent.cli", "start", "-f", folder, by=by, once="at work")
     assert code == 128 + by
-    assert said.splitlines()[-1] == "site-agent: stopped; the same command goes on where it was."
+    assert said.splitlines()[-1] == "site-agent: stopped; the same command continues."
     assert "Traceback" not in said
     assert took < 2

@@ -471,7 +471,7 @@ def test_wrong_shares_are_left_out_and_named(tmp_path: Path, honest: dict[str, b
 
     local.ticks.others = west_answers_last
     assert conduct(local.centre()) == honest
-    assert "north holds a wrong share of east" in local.said("centre")
+    assert "north has a wrong share of east" in local.said("centre")
 
 
 # -- hostile exchange ----------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_a_good_result_is_shown_by_its_folder_alone(good: Finished) -> None:
     verdict = checked(good.out)
     assert verdict.code == 0, verdict.lines()
     assert verdict.shown == {1, 2, 3}
-    assert "rest on the coordinator's word" in verdict.lines()[0]
+    assert "are confirmed only by the coordinator" in verdict.lines()[0]
     study = read_study(good.out / "evidence" / STUDY_FOLDER / STUDY_FILE)
     assert study.privacy.model_fields_set.isdisjoint({"scheme", "boost"})
 
@@ -146,7 +146,7 @@ def test_of_a_numeric_boost_nothing_is_claimed_of_sums() -> None:
     verdict = checked(found.out, found.exchange)
     assert verdict.code == 2, verdict.lines()
     assert verdict.shown == set()
-    assert "rests on the centre's word" in "\n".join(verdict.lines())
+    assert "depends on the centre's word" in "\n".join(verdict.lines())
     assert not list(found.exchange.glob("runs/*/attestation"))
 
 
@@ -159,7 +159,7 @@ def test_the_report_says_whether_anybody_can_check_it(good: Finished) -> None:
             ("open", finished("10000", 1, text=OPEN).out),
         )
     }
-    shown = [name for name, text in told.items() if "Anybody can check the result" in text]
+    shown = [name for name, text in told.items() if "Any party can check the result" in text]
     assert shown == ["exact", "open"]
     assert "Only the coordinator can check" in told["10000"]
 
@@ -175,7 +175,7 @@ def test_a_study_with_open_vectors_is_shown(absent: str) -> None:
     assert report.open_vectors
     assert report.guarantees.outsider.epsilon <= report.guarantees.coalition.epsilon
     page = (found.out / "report.html").read_text()
-    assert "which are public so that sums can be recomputed" in page
+    assert "which are public for recomputing the sums" in page
     (least,) = {r.mu_outsider for r in report.releases if r.stage == "pca"}
     assert report.guarantees.outsider.mu > least
 

@@ -93,7 +93,7 @@ def _change(folder: Path, act: Callable[[np.ndarray], None]) -> None:
 def test_a_changed_voxel_contradicts_on_every_machine(there: dict[str, str]) -> None:
     code, said = said_of("changed", TWO, there)
     assert code == 1, said
-    assert "_components.nii.gz: does not follow from what was released: it differs in map" in said
+    assert "_components.nii.gz: does not follow from the releases: it differs in map" in said
 
 
 def test_maps_in_another_order_are_left_open(copy: Path, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def _headline(found: int, floor: float) -> str:
             f"Nothing was found; at this ε and these numbers a coefficient below {floor:.2g} would "
             "not be seen."
         )
-    return f"{count(found, 'coefficient')} found beyond what noise and chance make."
+    return f"{count(found, 'coefficient')} found beyond the limits of noise and chance."
 
 
 def _disagreement(models: Array) -> float:

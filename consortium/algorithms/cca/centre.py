@@ -42,8 +42,9 @@ ONE_CONSTANT = (
     "as a link. Set analysis.site_constants to change it."
 )
 COSTLY = (
-    "With so few participants for this ε the noise of sites' means hides most links. With "
-    "analysis.site_constants: false more is seen, but differences between sites count as links."
+    "With this number of participants and this ε, the noise of sites' means hides most links. "
+    "With analysis.site_constants: false more are detected, but differences between sites count "
+    "as links."
 )
 _VIEWS = (("faces", 3), ("erp", 2), ("age", 1))  # of the examples
 

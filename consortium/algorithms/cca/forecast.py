@@ -32,7 +32,7 @@ def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
         power,
         max(power - unsure, 0.0),
         min(power + unsure, 1.0),
-        ranged="what so few draws leave open",
+        ranged="uncertainty by the small number of draws",
     )
     error = float(np.sqrt(np.mean(np.square(pairs - link)))) if len(pairs) else link
     name = f"error of a correlation of {link:g}" + ("" if len(pairs) else ", which is not found")

@@ -44,8 +44,9 @@ class CcaParameters(AnalysisParameters):
     summed squares of the stages' noise."""
     solver: Literal["moment", "power"] | None = Field(
         default=None,
-        description="Of the PCA in `reduce`: 'moment' releases a view's second moment, 'power' its "
-        f"products with few columns. By default moment up to {MOST_MOMENT_FEATURES} entries.",
+        description="Solver of the PCA in `reduce`: 'moment' releases a view's second moment, "
+        "'power' its products with few columns. By default moment up to "
+        f"{MOST_MOMENT_FEATURES} entries.",
     )
     keep: float = Field(default=0.5, gt=0)
     """Directions of a view are excluded if their variance is below this factor times the noise's

@@ -44,9 +44,9 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
             _check_views(f"analysis.{name}", getattr(self.parameters, name), self.shape)
         if self.stacked > MOST_MOMENT_FEATURES:
             raise StudyError(
-                f"field 'analysis.reduce': the views have {self.stacked} entries in all, and their "
-                f"second moment is for {MOST_MOMENT_FEATURES} at most; name the views to reduce, "
-                "and to how many components."
+                f"field 'analysis.reduce': the views have {self.stacked} entries in all, and "
+                f"their second moment is for at most {MOST_MOMENT_FEATURES}; name the views to "
+                "reduce, and to how many components."
             )
 
     @property
@@ -206,7 +206,9 @@ def _check_views(field: str, values: Mapping[str, float], shape: Shape) -> None:
     for view, value in values.items():
         if view not in sizes:
             known = ", ".join(sizes) or "none"
-            raise StudyError(f"field '{field}.{view}': there is no such view; there are {known}.")
+            raise StudyError(
+                f"field '{field}.{view}': no view has this name. Choose one of {known}."
+            )
         if value <= 0:
             raise StudyError(f"field '{field}.{view}': {value:g} is not positive; raise it.")
         if field.endswith("reduce") and value > sizes[view]:

@@ -311,13 +311,13 @@ def _words(
         headline = (
             f"No link of {names} was found; at this ε and these numbers of participants a "
             f"correlation below {number(float(least))} would not be "
-            f"seen{', nor one along what noise hides of the views.' if hidden else '.'}"
+            f"seen{', nor one along directions of the views that noise hides.' if hidden else '.'}"
         )
     return Captions(
         "pair",
         headline,
         "Change of a feature, in its view's own unit, with one standard deviation of its view's "
-        "variate; of a pair that was not found it is noise.",
+        "variate. It is noise if the pair was not found.",
         sign=True,
         found=any(found),
         columns_found=found,
@@ -338,9 +338,9 @@ def _pair_table(
     ends = ", with 95 % intervals (few participants, and the noise of privacy)" if two else ""
     if two and hidden:
         ends += (
-            ". Noise hides directions of the views: the correlation is that of the directions that "
-            "were found, which is smaller than the views' own, and the upper end holds if the "
-            "link is as likely along any direction as along any other; the lower end always does"
+            ". Noise hides directions of the views: the correlation is that of the directions "
+            "that were found, which is smaller than the views' own, and the upper end is valid "
+            "if the link is equally likely along all directions. The lower end is always valid"
         )
     return Table(
         f"{what} {over}{ends}. The statistic weighs directions by how well they are known; the "

@@ -87,7 +87,7 @@ def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
                 low=noise,
                 high=error,
                 rises=False,
-                ranged="from noise alone to all of chance",
+                ranged="from only noise to the largest sampling error",
             )
         )
     return tuple(expected)

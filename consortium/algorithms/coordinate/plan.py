@@ -59,7 +59,7 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         if not 2 <= self.shape.features <= MOST_SOLVED_FEATURES:
             raise StudyError(
                 f"field 'features': least squares needs 1 to {MOST_SOLVED_FEATURES - 1} entries "
-                "beside the target; add a view, or use fewer or coarser ones."
+                "in addition to the target; add a view, or use fewer or coarser ones."
             )
         check_identified(self.shape, target, constant=True)
 
@@ -87,7 +87,7 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         part = min(part, 1.0) * (1 + MOST_ROUNDING) - MOST_ROUNDING
         if part <= 0:
             raise StudyError(
-                f"field 'analysis.levels': {level:g} for '{view}' is too small beside the "
+                f"field 'analysis.levels': {level:g} for '{view}' is too small compared with the "
                 f"participant's {epsilon:g}; raise it, or leave the view out of the study."
             )
         return part

@@ -61,9 +61,9 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
     }
     table = Table(
         f"Means over people like the participants, with {100 * plan.parameters.confidence:g} % "
-        "intervals, which account for the noise of privacy and for chance among the participants. "
-        f"Found is what differs from 0 with an error of {200 * error:.3g} % over all entries "
-        "together.",
+        "intervals, which account for the noise of privacy and for chance among the "
+        f"participants. A mean is found if it differs from 0 with an error of {200 * error:.3g} % "
+        "over all entries together.",
         ("view", "entry", "mean"),
         tuple((*n, f) for n, f in zip(plan.shape.entry_names, findings, strict=True))[:MOST_ROWS],
     )
@@ -119,10 +119,8 @@ def level_table(plan: CoordinatePlan, deviation: float) -> Table:
     parameters, bound = plan.parameters, plan.bound
     (epsilon, delta), q = parameters.promise(), parameters.dependence
     what = "the view" if parameters.protects == "view" else "an entry"
-    caption = (
-        f"ε at δ = {delta:g} of changing {what} alone, all else held; {epsilon:g} is everybody's."
-    )
-    columns: tuple[str, ...] = ("view", "entries", "noise of an entry's mean", "ε alone")
+    caption = f"ε at δ = {delta:g} of changing only {what}; {epsilon:g} is the participant's."
+    columns: tuple[str, ...] = ("view", "entries", "noise of an entry's mean", "ε by itself")
     # The mean of an entry is the sum of the products with the constants, off the diagonal.
     noise = deviation * (bound.places / 2) ** 0.5 / bound.constant if bound.cone else deviation
     if q is not None:

@@ -94,7 +94,7 @@ def expect(plan: GroupIcaPlan) -> tuple[Expectation, ...]:
         Expectation(FOUND, forecast.found),
         Expectation(AGREEMENT, forecast.agreement),
         Expectation("part of a usual network that this resolution keeps", plan.resolved),
-        Expectation("own participants that the release is worth to a hospital", worth.persons),
+        Expectation("worth of the release to a hospital, in own participants", worth.persons),
         Expectation(POOLED, worth.enough, rises=False),
     )
 

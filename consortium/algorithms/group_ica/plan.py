@@ -7,9 +7,9 @@ from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.subspace import ProjectorPlan
 
 YARDSTICK = (
-    "In mean correlation with 20 networks of other participants, 20 random smooth maps score 0.47, "
-    "and one hospital of 15, 88 or 150 participants alone reaches 0.79, 0.84 or 0.87 without noise "
-    "(published series of 200 regions)."
+    "In mean correlation with 20 networks of other participants, 20 random smooth maps score "
+    "0.47, and one hospital of 15, 88 or 150 participants by itself reaches 0.79, 0.84 or 0.87 "
+    "without noise (published series of 200 regions)."
 )
 """Measured by `python -m benchmarks.networks yardstick`."""
 

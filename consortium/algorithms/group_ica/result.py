@@ -159,11 +159,10 @@ def _table(
     ]
     null = _SMOOTH if placed else "that noise and participants with nothing in common might make"
     return Table(
-        "How well each component is expected to agree with what there would be without noise, at "
-        f"the basis's resolution. One with less than {least:g}, or "
-        f"{null}, is not {word}, and its number is withheld. In full: what a reader would measure "
-        "with maps that have all details, if the network is of usual size. "
-        f"{YARDSTICK} {worth}".rstrip(),
+        "Expected correlation of each component with the component without noise, at the basis's "
+        f"resolution. One with less than {least:g}, or {null}, is not {word}, and its number is "
+        "withheld. In full: the correlation with maps that have all details, if the network is "
+        f"of usual size. {YARDSTICK} {worth}".rstrip(),
         ("component", "expected correlation", "in full", "state"),
         tuple(rows),
     )

@@ -78,9 +78,9 @@ class Ica(IcaPlan):
     def withheld(self) -> str:
         """Return why there is no forecast."""
         return (
-            "There is no forecast of components found round by round: what is wrong with a "
-            "rotation depends on how far from Gaussian the networks' time series are, which no "
-            "public number tells."
+            "Components that are found round by round have no forecast: the error of a rotation "
+            "depends on the non-Gaussianity of the networks' time series, which no public number "
+            "gives."
         )
 
     def run(self) -> Run:
@@ -153,9 +153,9 @@ def components_table(found: tuple[bool, ...]) -> Table:
     """Tabulate which components were found."""
     rows = [(k, "found" if each else "not found") for k, each in enumerate(found, 1)]
     return Table(
-        "Components; found are those of which half or more lies in directions that stand out of "
-        "noise, chance and white data, unless all voxels have nearly the same of it, as of a "
-        "global signal. How far one is from a true network is not known.",
+        "A component is found if at least half of it is in directions that exceed noise, chance "
+        "and white data, unless it is nearly equal in all voxels, like a global signal. Its "
+        "distance from a true network is not known.",
         ("component", "state"),
         tuple(rows),
     )

@@ -25,11 +25,12 @@ from consortium.algorithms.network.result import measured_accuracy, network_resu
 from consortium.algorithms.network.site import accuracy_counts, mean_gradient
 
 KNOWN_SITES = (
-    "The network is given each participant's site; what it learns of the sites becomes public."
+    "Each participant's site is an input of the network, and the learned differences of sites "
+    "become public."
 )
 UNKNOWN_SITES = (
-    "The network is not given a participant's site: it may learn differences between scanners "
-    "from the entries. The accuracy is held against what the site alone tells."
+    "A participant's site is not an input of the network, which may learn differences between "
+    "scanners from the entries. The accuracy is compared with prediction by only the site."
 )
 
 

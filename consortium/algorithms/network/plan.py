@@ -34,11 +34,11 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
         super().__init__(parameters, shape)
         if self.classes >= self.shape.features:
             raise StudyError(
-                "field 'features': nothing is left to tell the target from; add a view."
+                "field 'features': no entry is left to predict the target; add a view."
             )
         if any(units < 1 for units in self.parameters.hidden):
             raise StudyError(
-                "field 'analysis.hidden': a layer needs one unit at least; correct it."
+                "field 'analysis.hidden': a layer needs at least one unit; correct it."
             )
         if self.count > MOST_ENTRIES_A_ROUND:
             raise StudyError(

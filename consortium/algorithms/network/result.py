@@ -109,8 +109,8 @@ def _accuracy(accuracy: tuple[Finding, Finding], places: int) -> Table:
     known = "is given" if places else "is not given"
     return Table(
         "Measured on participants who trained nothing, with intervals that count the noise of "
-        "privacy and chance. Whoever knows a participant's site and nothing else can name its "
-        f"largest class; the network {known} the site. No weight has an interval.",
+        f"privacy and chance. The site by itself predicts its largest class; the network {known} "
+        "the site. No weight has an interval.",
         ("persons", "share"),
         (
             ("classified correctly", accuracy[0]),
@@ -121,7 +121,7 @@ def _accuracy(accuracy: tuple[Finding, Finding], places: int) -> Table:
 
 def _gradients(norms: Sequence[float], noise: float) -> Table:
     return Table(
-        f"Norm of the mean clipped gradient with its noise, round by round; noise alone has "
+        "Norm of the mean clipped gradient with its noise, round by round; noise by itself has "
         f"{noise:.3g}.",
         ("round", "norm"),
         tuple(enumerate(norms, 1)),

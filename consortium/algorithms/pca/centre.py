@@ -95,8 +95,8 @@ class Pca(PcaPlan):
         energy, shown = self.expect()[0].value, []
         shown.append(
             f"If variances fall as in usual resting data (as 1 over their number), the "
-            f"{count(self.parameters.components, 'component')} hold about {energy:.2f} of the "
-            "energy that the true ones hold."
+            f"{count(self.parameters.components, 'component')} have about {energy:.2f} of the "
+            "energy of the true ones."
         )
         if energy < _LITTLE:
             enough = would_be_enough(
@@ -104,8 +104,8 @@ class Pca(PcaPlan):
                 lambda less: type(self)(self.parameters, less).expect()[0].value >= _LITTLE,
             )
             shown.append(
-                f"Warning: most of what is shown would be noise; {enough}, as would fewer "
-                "components or features."
+                f"Warning: most of the result would be noise; {enough}, as would fewer components "
+                "or features."
             )
         if self.solver == "power":
             shown.append(_of_products(self.iterations))
@@ -153,5 +153,7 @@ class Pca(PcaPlan):
 
 def _of_products(rounds: int) -> str:
     if rounds == 1:
-        return "With one product no single component can be found: nothing tells whether it stays."
+        return (
+            "With one product no single component can be found, because its stability is unknown."
+        )
     return f"The budget is shared by {rounds} products, each with columns that the last one led to."

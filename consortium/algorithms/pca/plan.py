@@ -67,9 +67,8 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
             return (self._products(),)
         if features > MOST_MOMENT_FEATURES:
             raise StudyError(
-                f"field 'analysis.solver': the data have {features} features, and a second "
-                f"moment is for {MOST_MOMENT_FEATURES} at most; choose power, or a coarser "
-                "resolution."
+                f"field 'analysis.solver': the data have {features} features, and a second moment "
+                f"is for at most {MOST_MOMENT_FEATURES}; choose power, or a coarser resolution."
             )
         bound = Bound(self.norm, cone=True)
         return (

@@ -204,8 +204,8 @@ def make_result(
     ]
     table = Table(
         "Released eigenvalues, and each direction's share of the variance of the participants in "
-        "the study, as clipped, without what noise adds, with 95 % interval. Found are those "
-        "beyond the edge of what noise, chance and white data make.",
+        "the study, as clipped, corrected for the noise, with 95 % interval. A direction is "
+        "found beyond the edge of noise, chance and white data.",
         ("component", "eigenvalue", "share", "state"),
         (*rows, ("found together", float(values[np.array(found)].sum()), together, "")),
     )

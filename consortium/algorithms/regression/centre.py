@@ -43,7 +43,7 @@ FILLED = 0.5
 """Assumed fraction of the bound's square that a participant's entries use."""
 _DRAWS, _FEW = 48, 8
 HOPELESS = (
-    "Of so many entries with so few participants for this ε noise is expected to leave every "
+    "With this number of entries and participants, noise at this ε is expected to leave every "
     "coefficient open: nothing would be reported."
 )
 TOGETHER = (

@@ -46,7 +46,7 @@ class RegressionParameters(AnalysisParameters):
         if (self.model == "polynomial") != (self.cost is not None):
             raise ValueError("cost: it belongs to model: polynomial; give both or neither")
         if self.cost is not None and self.cost[2][0] <= 0:
-            raise ValueError("cost: the coefficient of s² must be positive, or there is no minimum")
+            raise ValueError("cost: the coefficient of s² must be positive for a minimum")
         if self.cost is not None and self.cost[1][0] != 0 and not self.intercept:
             raise ValueError("cost: the coefficient of s needs a model with intercept; set it to 0")
         return self

@@ -53,8 +53,7 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         if shape.features > MOST_SOLVED_FEATURES:
             raise StudyError(
                 f"field 'features': {shape.features} entries are more than the "
-                f"{MOST_SOLVED_FEATURES} that a regression can hold the moments of; use fewer or "
-                "coarser views."
+                f"{MOST_SOLVED_FEATURES} of a regression; use fewer or coarser views."
             )
         check_identified(shape, self.target, parameters.intercept)
         levels = len(shape.units) if parameters.site_constants else 1

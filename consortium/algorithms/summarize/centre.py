@@ -52,7 +52,7 @@ class Summarize(SummarizePlan):
         parts = (0.0, own_variance(self), 1.0)
         low, usual, high = (float(_floors(self, part).max()) for part in parts)
         name = "least squared distance that is seen"
-        ranged = "from noise alone to all that chance can add"
+        ranged = "from only noise to the largest sampling error"
         low, high = min(low, usual), max(high, usual)
         return (
             Expectation(name=name, value=usual, low=low, high=high, rises=False, ranged=ranged),

@@ -65,7 +65,7 @@ def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
     """
     sites, shape = plan.present(release), plan.shape
     if len(sites) < 2:
-        raise SiteError("One site alone answered, which leaves nothing to compare; run again.")
+        raise SiteError("Only one site answered, which leaves nothing to compare; run again.")
     sizes = plan.units_in(release)
     names = tuple(shape.sites[s] if shape.sites else f"site {s + 1}" for s in sites)
     target = names.index(plan.parameters.target) if plan.parameters.target in names else None
@@ -198,7 +198,7 @@ def _headline(found: int, rows: int, floor: float) -> str:
             "Nothing was found: no site's participants are seen to differ; at this ε and these "
             f"numbers a distance below {floor:.2g} would not be seen."
         )
-    return f"{found} of {count(rows, 'site')} differ from what they are compared with."
+    return f"{found} of {count(rows, 'site')} differ from the sites that they are compared with."
 
 
 def _caption(plan: SummarizePlan, found: Embeddings) -> str:

@@ -160,7 +160,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
         if size < count + _ROOM:
             raise StudyError(
                 f"field 'analysis.templates': {count} templates in a basis of {size} maps leave "
-                "nothing to tell; take fewer, or a shorter cutoff."
+                "no free dimensions; take fewer, or a shorter cutoff."
             )
         volumes = self.shape.mean_length
         if 1 < volumes <= count:  # sizes are not known yet where it is 1

@@ -20,7 +20,7 @@ _MOST_ERROR = 0.3  # of Fisher's z: above it, a connection is withheld
 _ROWS = 4096
 _AGREEMENT = "Expected correlation with the mean of many more participants' maps at these sites"
 _WORD = "beyond their templates"
-_UNFOUND = "The release tells nothing sure of it beyond its template; it is not drawn."
+_UNFOUND = "The release adds nothing significant to its template; it is not drawn."
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ def _images(
         ),
         "z": estimated(
             painted.scores,
-            "What was released of a map beside its template, over its standard error.",
+            "Released part of a map orthogonal to its template, over its standard error.",
             entities={"stat": "z"},
             units="z",
             drawn=False,
@@ -205,15 +205,14 @@ def _table(found: Shrunk, findings: tuple[Finding, ...], least: float) -> Table:
         )
     ]
     return Table(
-        "How well each map is expected to agree with the mean of many more participants' maps at "
-        "these same sites, at the basis's resolution (how other sites' participants differ is not "
-        "counted), and how much of what was released beside its template is believed. "
-        f"'{SAME}': the release tells nothing beyond the template, and so little is open that it "
-        f"agrees; '{ONLY}': it may be far from it. '{UNLIKE}': participants' maps are estimated to "
-        f"agree with it by less than {least:g}, as with templates whose places are permuted. "
-        f"'{MORE}': the release tells of the map what its template does not, and nothing of "
-        "whether it is a network, since any smooth template, a mirrored one, too, becomes such a "
-        f"map. Not found: below {least:g}.",
+        "Expected correlation of each map with the mean of many more participants' maps at these "
+        "same sites, at the basis's resolution (how other sites' participants differ is not "
+        f"counted), and the factor of the released part orthogonal to its template. '{SAME}': the "
+        "release adds nothing to the template, and the uncertainty is so small that they agree; "
+        f"'{ONLY}': it may be far from it. '{UNLIKE}': participants' maps are estimated to agree "
+        f"with it by less than {least:g}, as with templates whose places are permuted. '{MORE}': "
+        "the map differs from its template. This is no evidence of a network, since any smooth "
+        f"template, also a mirrored one, gives such a map. Not found: below {least:g}.",
         ("map", "expected correlation", "believed", "like its template", "state"),
         tuple(rows),
     )
@@ -267,8 +266,8 @@ def _matrix(found: tuple[Finding, ...], size: int) -> Table:
     ]
     return Table(
         "Mean correlation of every two maps' time series, by way of Fisher's z, with intervals "
-        "that hold for all of them together in 95 of 100 studies; participants with more "
-        "connectivity than the bound are scaled down.",
+        "that contain all true values in 95 of 100 studies; participants with more connectivity "
+        "than the bound are scaled down.",
         ("map", *(str(number) for number in range(1, size + 1))),
         tuple(table),
     )
@@ -310,6 +309,6 @@ def _headline(found: int, templates: Table, whole: int) -> str:
     if not found:
         return f"Nothing was found beyond the templates{f'; {right}' if alike or unlike else ''}."
     if found == whole:
-        return f"Of all {maps} the release tells more than the templates."
+        return f"Of all {maps} the release adds to the templates."
     rest = right if alike or unlike else "of the others it does not"
     return f"Of {found} of {maps} the release tells more than the templates; {rest}."

@@ -31,9 +31,9 @@ ONE_CONSTANT = (
     "analysis.site_constants to change it."
 )
 COSTLY = (
-    "With so few participants for this ε the noise of sites' means hides components that few "
-    "participants have. With analysis.site_constants: false more is found, but offsets between "
-    "sites too."
+    "With this number of participants and this ε, the noise of sites' means hides components "
+    "that few participants have. With analysis.site_constants: false more are found, but also "
+    "offsets between sites."
 )
 TOPICS = "Sites whose words are not equally frequent count as topics."
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
@@ -74,8 +74,8 @@ class Tensor(TensorPlan):
     def withheld(self) -> str:
         """Return why there is no forecast."""
         return (
-            "There is no forecast of a decomposed tensor: its error depends on the components' "
-            "weights and on how far apart they are, which no public number tells."
+            "A decomposed tensor has no forecast: its error depends on the components' weights "
+            "and distances, which no public number gives."
         )
 
     def run(self) -> Run:

@@ -215,7 +215,7 @@ def tensor_result(plan: TensorPlan, model: Moments, tensor: Array) -> Result:
 def _table(weights: Array, agreements: Array, *, found: bool) -> Table:
     low, high = AGREES
     return Table(
-        "Agreement of the third moment with the weight, 1 where the model holds and noise is "
+        "Agreement of the third moment with the weight, 1 if the model is right and noise is "
         f"small; only if that of all components is from {low:g} to {high:g} are they found. "
         "Weights have no intervals.",
         ("component", "weight", "agreement", "state"),

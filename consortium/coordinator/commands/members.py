@@ -26,8 +26,8 @@ def init(
     exchange: Annotated[
         str | None,
         typer.Option(
-            help="Where messages shall lie: a directory, which is made, or an address, as "
-            "s3://bucket/prefix, which is tried."
+            help="Place of the messages: a directory, which is made, or an address, as "
+            "s3://bucket/prefix, which is tested."
         ),
     ] = None,
     credentials: Credentials = None,
@@ -53,9 +53,11 @@ def init(
     roster = folder / "roster.yaml"
     save_roster(roster, found_roster(identity.public), identity.key)
     if exchange is not None:
-        out.print(f"Messages shall lie in {exchange}; let every party read and add there.")
+        out.print(f"The messages are stored in {exchange}; let every party read and add there.")
     out.print(f"The keys are in {folder}, and the roster is {roster}.")
-    out.print(f"Whoever checks a result knows the centre by {fingerprint(identity.public)}.")
+    out.print(
+        f"To check a result, compare the centre's fingerprint: {fingerprint(identity.public)}."
+    )
     out.print("Tell every site this key of the consortium:")
     out.print(identity.public.hex())
 
@@ -96,7 +98,7 @@ def remove(
     roster: RosterFile,
     keys: KeysFolder,
 ) -> None:
-    """Take a site off the roster; studies that name it must be signed anew without it."""
+    """Remove a site from the roster; studies that name it must be signed again without it."""
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster, save_roster
 

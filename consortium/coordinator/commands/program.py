@@ -26,7 +26,7 @@ StudyFile = Annotated[Path, typer.Argument(help="Study file (YAML).")]
 RosterFile = Annotated[Path, typer.Option(help="Roster file, roster.yaml of 'init'.")]
 KeysFolder = Annotated[Path, typer.Option(help="Folder with the consortium's keys, of 'init'.")]
 ExchangePlace = Annotated[
-    str, typer.Option(help="What the sites share: a directory, s3://… or sftp://…")
+    str, typer.Option(help="Place that the sites share: a directory, s3://… or sftp://…")
 ]
 Credentials = Annotated[
     Path | None, typer.Option(help="File with the centre's credentials for the exchange.")
@@ -42,7 +42,7 @@ OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 
 
 def tell_result(report: PrivacyReport, folder: Path) -> None:
-    """Print a run's summary and where its outputs lie."""
+    """Print a run's summary and the folder of its outputs."""
     from consortium.report.statement import few_sentences, summary
 
     out.print(f"Output: {folder} (open report.html)")

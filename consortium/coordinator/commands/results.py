@@ -40,7 +40,7 @@ def status(
 
     record = read_run(folder)
     if record is None:
-        raise StudyError(f"{folder} holds no run; start one with 'consortium run'.")
+        raise StudyError(f"{folder} has no run; start one with 'consortium run'.")
     place = open_exchange(exchange, credentials)
     found = run_status(place, record.run, read_study(study), folder)
     if as_json:
@@ -105,7 +105,7 @@ def templates(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run with component maps.")],
     file: Annotated[
         Path,
-        typer.Argument(help="New file beside the next study's: NIfTI, or .dscalar.nii on a mesh."),
+        typer.Argument(help="New file next to the next study's: NIfTI, or .dscalar.nii on a mesh."),
     ],
 ) -> None:
     """Write the components that were found as templates of a next study; it costs no privacy."""
@@ -113,7 +113,7 @@ def templates(
     from consortium.space.templates import DENSE
 
     kept = write_templates(folder, file)
-    out.print(f"{file} holds the components {', '.join(map(str, kept))} of {folder}.")
+    out.print(f"{file} contains the components {', '.join(map(str, kept))} of {folder}.")
     out.print(f"For networks that differ from these, name it as analysis.templates: {file.name}.")
     if not file.name.endswith(DENSE):
         out.print(
@@ -126,7 +126,7 @@ def templates(
 def verify(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],
     exchange: Annotated[
-        str | None, typer.Option(help="Where the run's messages lie: its sums are added again.")
+        str | None, typer.Option(help="Exchange of the run's messages, for adding its sums again.")
     ] = None,
     sites: Annotated[
         Path | None,
@@ -135,7 +135,7 @@ def verify(
     credentials: Credentials = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check that a result is the sum of what sites signed: 0 shown, 1 contradicted, 2 open."""
+    """Check that a result is the sum of signed contributions: 0 shown, 1 contradicted, 2 open."""
     from consortium.coordinator.verify import Checkup
     from consortium.exchange import open_exchange
 
@@ -152,10 +152,10 @@ def verify(
 @app.command(rich_help_panel=RESULTS)
 def evidence(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run, or a copy of it.")],
-    exchange: Annotated[str, typer.Option(help="Where the run's messages lie.")],
+    exchange: Annotated[str, typer.Option(help="Exchange of the run's messages.")],
     credentials: Credentials = None,
 ) -> None:
-    """Fetch what sites attested after a result was published, for verify to count."""
+    """Fetch attestations that sites sent after a result was published, for 'verify'."""
     from consortium.coordinator.late_evidence import fetch_late
     from consortium.exchange import open_exchange
 

@@ -54,20 +54,20 @@ ANSWERS: Mapping[str, str] = {
     "name": "Its short name; by default the file's.",
     "title": "A line for people.",
     "sites": "Names of the sites, with commas.",
-    "subjects": "Nominal number of participants, one for all sites or one for each, with commas; "
-    "else those of --roster, or 100.",
-    "volumes": "Nominal number of volumes of a participant; else 200.",
-    "epsilon": "Largest ε of a run; else 4.",
-    "delta": "δ that belongs to it; else 1e-5.",
-    "colluding_sites": "Sites that may side with the coordinator; else 1.",
-    "dropouts": "Sites that may fail to answer a round; else 0.",
-    "task": "BIDS task of the images; else rest.",
-    "components": "Most networks that are looked for; else 10. glm: output folder of a run whose "
+    "subjects": "Nominal number of participants, one for all sites or one for each, with commas "
+    "(default: those of --roster, or 100).",
+    "volumes": "Nominal number of volumes of a participant (default: 200).",
+    "epsilon": "Maximum ε of a run (default: 4).",
+    "delta": "δ of a run (default: 1e-5).",
+    "colluding_sites": "Number of sites that may collude with the coordinator (default: 1).",
+    "dropouts": "Number of sites that may fail to answer a round (default: 0).",
+    "task": "BIDS task of the images (default: rest).",
+    "components": "Maximum number of networks (default: 10). glm: output folder of a run whose "
     "networks are compared.",
     "outcomes": "glm: columns that are compared, with commas, as lh_*_thickness.",
     "deviation": "glm: their usual standard deviation within a site and group, if known.",
-    "column": "histogram: what is looked at; glm: where the groups stand.",
-    "levels": "glm: the two groups, with a comma; else control,patient.",
+    "column": "Column of a histogram, or of the groups of a glm.",
+    "levels": "The two groups of a glm, with a comma (default: control,patient).",
     "groups": "glm: participants of each group at a site, with a comma, or a table (.tsv, .csv) "
     "with the columns site and both groups, whose numbers are rounded.",
     "limits": "Low and high limit of the measured values, with a comma, or a table (.tsv, .csv) "
@@ -104,13 +104,13 @@ def new_study_command(
         Path | None, typer.Option(help="Roster file: its sites take part unless --sites says.")
     ] = None,
     keys: Annotated[
-        Path | None, typer.Option(help="Folder with the consortium's keys: sign the study, too.")
+        Path | None, typer.Option(help="Folder with the consortium's keys, to sign the study also.")
     ] = None,
     *,
     detected: Detected = None,
     **answers: str | None,
 ) -> None:
-    """Write a commented study file; what the options don't say is asked at a terminal."""
+    """Write a commented study file; missing options are asked for at a terminal."""
     from consortium.coordinator.new_study import new_study
     from consortium.coordinator.new_study_tables import what_was_read
     from consortium.membership.keys import load_identity
@@ -123,7 +123,7 @@ def new_study_command(
     elif answers["limits"] == "detected":
         raise StudyError("--limits detected requires the table of --detect. Add --detect TABLE.")
     if keys is not None and roster is None:
-        raise StudyError("--keys signs for a roster's sites; give --roster, too.")
+        raise StudyError("--keys signs for a roster's sites; also give --roster.")
     members = None if roster is None else read_roster(roster)
     identity = None if keys is None else load_identity(keys)
     if members is not None and answers["sites"] is None:
@@ -133,11 +133,11 @@ def new_study_command(
     made = new_study(study, algorithm, answers, out.ask)
     for line in what_was_read(answers):
         out.print(line)
-    out.print(f"{study} is written; see what it would cost and find with 'consortium plan'.")
+    out.print(f"{study} is written. 'consortium plan' forecasts its result and privacy loss.")
     _preview(made, study, planned=answers["subjects"] is not None)
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
-        out.print("It is signed, too. After an edit sign it again with 'consortium sign'.")
+        out.print("It is also signed. After an edit sign it again with 'consortium sign'.")
 
 
 def _stated_sizes(members: Roster, sites: str) -> str | None:
@@ -186,11 +186,11 @@ def plan(
     subjects: Subjects = None,
     volumes: Volumes = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Say what is released, and with which noise, too.")
+        bool, typer.Option("--details", help="Also list the releases and their noise.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Work out what a study would find, cost and release, before any data is read."""
+    """Forecast a study's findings, privacy loss and releases, before any data are read."""
     from consortium.coordinator.console_tables import show_plan
     from consortium.study.outlook import Outlook
 
@@ -210,7 +210,7 @@ def design_command(
     runs: Annotated[int, typer.Option(help="Runs of each study a year.", min=1)] = 1,
     years: Annotated[int, typer.Option(help="Years of the ledgers.", min=1, max=20)] = 5,
 ) -> None:
-    """Write what a study would reach, and studies near it, and do to every hospital's ledger."""
+    """Write forecasts of a study and similar ones, and their charges to every hospital's ledger."""
     from consortium.coordinator.design import Assumed, design_studies
     from consortium.space.study_space import study_space
     from consortium.study.reader import read_study
@@ -235,12 +235,12 @@ def dpia_command(
     subjects: Subjects = None,
     volumes: Volumes = None,
 ) -> None:
-    """Fill a data protection impact assessment from a study; what people decide is left open."""
+    """Fill a data protection impact assessment from a study; decisions of people stay open."""
     from consortium.coordinator.dpia import write_dpia
 
     made = _plan(study, subjects, volumes)
     page, text = write_dpia(folder, made, _volumes(made.study, volumes))
-    out.print(f"The assessment is {page}, and to be edited {text.name}; answer what it asks.")
+    out.print(f"The assessment is {page}, and to be edited {text.name}; answer its questions.")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -253,7 +253,7 @@ def run(
     credentials: Credentials = None,
     url: ServedAt = None,
 ) -> None:
-    """Carry a study out; after a crash the same command goes on where it stopped."""
+    """Carry a study out; after a crash the same command continues it."""
     from consortium.coordinator.run import RunFiles, run_study
     from consortium.engine.clock import Clock
 
@@ -277,7 +277,7 @@ def deploy_command(
     ] = False,
     on_demand: Annotated[
         bool,
-        typer.Option("--on-demand", help="Open runs that somebody orders on the server, too."),
+        typer.Option("--on-demand", help="Also open runs that are ordered on the server."),
     ] = False,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
@@ -310,17 +310,17 @@ def deploy_command(
 
 @app.command(name="relay", rich_help_panel=STUDIES)
 def relay_command(
-    platform: Annotated[Platform, typer.Argument(help="What the hospitals already run.")],
+    platform: Annotated[Platform, typer.Argument(help="Platform that the hospitals already run.")],
     study: StudyFile,
     output: Annotated[Path, typer.Option(help="Folder to write; it must not be there yet.")],
     clients: Annotated[
         str | None,
-        typer.Option(help="The sites' names on the platform, with commas; else the study's."),
+        typer.Option(help="The sites' names on the platform, with commas (default: the study's)."),
     ] = None,
     wait: Annotated[
         float | None,
         typer.Option(
-            help="Seconds that a party waits for something to send; else 2 or 60.", min=0.1
+            help="Seconds that a party waits for something to send (default: 2 or 60).", min=0.1
         ),
     ] = None,
     hours: Annotated[float, typer.Option(help="After which the job ends.", min=0.01)] = 24.0,

@@ -176,9 +176,9 @@ PATIENTS = Patients(
     {"default-mode": 0.8, "salience": 1.25, "frontoparietal-left": 0.8, "hippocampus": 1.25},
 )
 _TRUTH = (
-    "In truth: what moves when volunteers are simulated again as patients. A strength is part of "
-    "a participant's whole variance, and a map may hold several networks, so that other networks' "
-    "outcomes move a little, too."
+    "Truth: the mean change when volunteers are simulated again as patients. A strength is a "
+    "fraction of a participant's whole variance, and a map may contain several networks. So the "
+    "outcomes of other networks also change a little."
 )
 
 

@@ -154,7 +154,7 @@ def image_methods(data: DataSection, grid: Grid | Mesh) -> str:
         where = f"on the cortex (mesh {data.mesh})"
     steps = [f"Functional images (task {data.task}) {where} were read at each site"]
     if data.mesh:
-        steps.append("without what files hold of places below the cortex")
+        steps.append("without voxels of the files below the cortex")
     elif data.smoothing is None:
         steps.append("smoothed to the study's voxel size")
     elif data.smoothing:

@@ -37,7 +37,7 @@ def guarantee_text(report: PrivacyReport) -> str:
     many = report.colluding_sites
     helpers = f" with {count(many, 'colluding site')}" if many else ""
     promised = number(report.promised.epsilon)
-    more = f" A ledger may hold up to ε = {promised}, as promised."
+    more = f" A ledger may contain up to ε = {promised}, as stated in the study."
     return (
         f"One {unit}'s privacy loss is at most "
         f"ε = {number(guarantees.coalition.epsilon)} against the centre{helpers}, and "

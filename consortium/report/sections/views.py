@@ -13,7 +13,7 @@ from consortium.report.views import REPORTS, split_views
 
 MOST = 12
 """Columns of a table that are shown for a participant."""
-SELECTED = "What does not stand out of noise and chance is not drawn."
+SELECTED = "Values that don't exceed noise and chance are not drawn."
 
 
 def section(run: Finished) -> PageSection | None:

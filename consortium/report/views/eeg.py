@@ -27,7 +27,7 @@ from consortium.space.study_space import Space, ViewSpace
 from consortium.views.eeg import EegView
 
 READING = (
-    "Of a potential every channel's time series is drawn, and those that reach furthest are "
+    "For a potential every channel's time series is drawn, and those with the largest values are "
     "named. Heads are seen from above with the nose up, at the peaks of the global field power."
 )
 NAMED = 4

@@ -20,7 +20,7 @@ from consortium.views.fmri import FmriView
 READING = (
     "Maps are drawn as robust z-scores: distance from the map's median in units of 1.4826 times "
     f"the median absolute deviation. Voxels with |z| below {THRESHOLD:g} are not drawn. These are "
-    "not test statistics over participants. The image files hold the values as they are."
+    "not test statistics over participants. The image files contain the original values."
 )
 
 

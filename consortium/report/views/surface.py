@@ -17,8 +17,8 @@ from consortium.views.surface import SurfaceView
 READING = (
     "Maps on the cortex are drawn as robust z-scores: distance from the map's median in units of "
     f"1.4826 times the median absolute deviation. Vertices with |z| below {THRESHOLD:g} are not "
-    "drawn. These are not test statistics over participants. The files hold the values as they "
-    "are."
+    "drawn. These are not test statistics over participants. The files contain the original "
+    "values."
 )
 
 

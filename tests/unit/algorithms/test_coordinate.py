@@ -329,7 +329,7 @@ def test_an_entry_outside_its_limits_or_missing_moves_nothing_else():
     [
         ({"levels": {"z": 1.0}}, "field 'analysis.levels': there is no view 'z'"),
         ({"radii": {"z": 1.0}}, "field 'analysis.radii': there is no view 'z'"),
-        ({"levels": {"genes": 1e-4}}, "too small beside the participant's 8"),
+        ({"levels": {"genes": 1e-4}}, "too small compared with the participant's 8"),
         ({"target": "scan"}, "has 4 entries; name a view of one number"),
     ],
 )

@@ -194,7 +194,7 @@ MANY = Places(np.zeros((10_001, 3)), 1000.0)
         (None, {}, "smooth is for one view of images that has a number for every voxel"),
         (MANY, {}, "one view of images"),
         (GRID, {"cutoff": 20.0}, "waves of 20 mm do not fit voxels of this size; take 25"),
-        (FAR, {}, "too short for the space that the mask's voxels lie in"),
+        (FAR, {}, "too short for the space of the mask's voxels"),
     ],
 )
 def test_a_basis_that_the_voxels_do_not_allow_is_not_planned(places, changes, message):

@@ -233,7 +233,7 @@ def test_the_plan_tells_the_sites_where_that_costs_little():
         shape = make_plan(study, shape_of(sites_of(table[:, : sum(persons)], views, persons))).shape
         assert Network(study.analysis, shape).places == places
         (remark,) = NETWORK(study.analysis, shape).remarks()
-        assert ("is given each participant's site" in remark) == (places > 0)
+        assert ("site is an input of the network" in remark) == (places > 0)
     alone = shape_of(sites_of(table, views, (2000,)))
     assert Network(study.analysis, alone).places == 0
     assert NETWORK(study.analysis, alone).remarks() == ()

@@ -332,7 +332,7 @@ NEEDLES = Templates(np.indices((1, len(VOXELS)))[1][0][:, None] % 2 * 2.0 - 1.0)
         (templates(), {"cutoff": 5.0}, "too short"),
         (Templates(np.random.default_rng(0).standard_normal((len(VOXELS), 45))), {}, "40 volumes"),
         (NEEDLES, {"cutoff": 90.0}, "show nothing of template 1"),
-        (templates(), {"cutoff": 110.0}, "leave nothing to tell"),
+        (templates(), {"cutoff": 110.0}, "leave no free dimensions"),
     ],
 )
 def test_templates_that_can_t_be_used_are_refused(shifted, given, analysis, words):

@@ -27,7 +27,7 @@ def test_pipes_folders_sockets_and_devices_are_not(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "socket"))
         for path in (tmp_path, *tmp_path.iterdir()):
             for act in (regular, text_of):
-                with pytest.raises(DataError, match=f"^{path} is no regular file"):
+                with pytest.raises(DataError, match=f"^{path} is not a regular file"):
                     act(path)
 
 

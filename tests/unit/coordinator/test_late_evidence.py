@@ -47,7 +47,7 @@ def test_what_came_late_is_added_and_counts(late: Finished, tmp_path: Path) -> N
     assert verdict.code == 0, verdict.lines()
     assert "west: came after the result was published" in "\n".join(verdict.lines())
     again = fetch_late(found.out, DirectoryExchange(found.exchange))
-    assert again.lines() == ["The attestations of all sites are there already."]
+    assert again.lines() == ["The folder already has the attestations of all sites."]
 
 
 def test_a_site_that_is_away_still_is_named(late: Finished, tmp_path: Path) -> None:

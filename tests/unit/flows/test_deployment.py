@@ -118,7 +118,7 @@ def _check_how_runs_are_joined(server: Server) -> None:
 @pytest.mark.slow
 def test_a_run_that_nobody_scheduled_opens_no_study(office: Office) -> None:
     office.consent(runs=3)
-    office.serve(1, order=1, told="no date of the schedule stands for this run", on_demand=False)
+    office.serve(1, order=1, told="no date of the schedule belongs to this run", on_demand=False)
     assert office.opened() == []
     assert office.runs() == []
     # Nor do dates that somebody gave to the deployment on the server.

@@ -41,7 +41,7 @@ def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
     process.send_signal(by)
     assert process.wait(timeout=PATIENCE) == 128 + by
     text = (tmp_path / "said").read_text()
-    assert "consortium: stopped; the same command goes on where it was." in text
+    assert "consortium: stopped; the same command continues." in text
     assert "Traceback" not in text
     lines = [line for line in text.splitlines() if "waiting for" in line]
     assert len(lines) == 1  # no terminal: once, and in one line

@@ -111,7 +111,7 @@ def test_what_is_no_request_is_told_in_a_sentence(damage: bytes, tmp_path: Path)
     for each in (path, tmp_path, tmp_path / "missing"):
         with pytest.raises(StudyError) as caught:
             read_request(each)
-        assert str(caught.value).startswith(f"{each} is no request to join; ask the site")
+        assert str(caught.value).startswith(f"{each} is not a request to join; ask the site")
 
 
 @pytest.mark.parametrize("site", ["East", "../east", "", "a" * 64])
@@ -119,7 +119,7 @@ def test_a_name_that_no_study_can_use_is_no_request(site: str, written: Path) ->
     content = yaml.safe_load(written.read_text()) | {"site": site}
     path = written.with_name("named.yaml")
     path.write_text(yaml.safe_dump(content))
-    with pytest.raises(StudyError, match="is no request"):
+    with pytest.raises(StudyError, match="is not a request"):
         read_request(path)
 
 

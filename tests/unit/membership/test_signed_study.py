@@ -157,7 +157,7 @@ def test_no_signature_is_told_in_a_sentence(damage: bytes | None, tmp_path: Path
     with pytest.raises(StudyError) as caught:
         read_signed(path, members())
     assert str(caught.value) == (
-        f"{path} has no sound signature beside it (study.yaml.sig); ask the coordinator for both "
+        f"{path} has no valid signature next to it (study.yaml.sig); ask the coordinator for both "
         "files, which 'consortium sign' leaves together."
     )
 

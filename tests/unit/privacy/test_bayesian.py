@@ -115,7 +115,7 @@ def test_for_randomized_responses_without_delta():
     [
         (lambda: bayesian_level(3.0, 2.0, 0.1), "not between 0 and the participant's"),
         (lambda: bayesian_level(1.0, 2.0, 1.1), "not between 0 and 1"),
-        (lambda: bayesian_level(1.0, math.inf, 0.1), "no promise for a participant"),
+        (lambda: bayesian_level(1.0, math.inf, 0.1), "not a guarantee for a participant"),
         (lambda: alone_level(0.2, 2.0, 0.5), "lower the participant's"),
         (lambda: alone_level(0.2, 2.0, 1.0), "lower the participant's"),
     ],

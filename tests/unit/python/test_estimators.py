@@ -293,7 +293,7 @@ def test_wrong_parameters_are_told_when_fitted_in_one_sentence(made: Any, said: 
 
 def test_wrong_images_and_designs_are_told() -> None:
     imgs, design = _people(1)
-    with pytest.raises(DataError, match="There are no images"):
+    with pytest.raises(DataError, match="sequence of images is empty"):
         _pca().fit([])
     with pytest.raises(DataError, match="An image is a ndarray"):
         _pca().fit([np.zeros((3, 3, 3, 9))])  # type: ignore[list-item]
@@ -301,7 +301,7 @@ def test_wrong_images_and_designs_are_told() -> None:
         _glm().fit({"group": design["group"]}, imgs)
     with pytest.raises(DataError, match="Column 'age' has 39 values for 40 participants"):
         _glm().fit({**design, "age": design["age"][1:]}, imgs)
-    with pytest.raises(DataError, match="Column 'group' holds what is no plain text"):
+    with pytest.raises(DataError, match="Column 'group' has a cell that is not plain text"):
         _glm().fit({**design, "group": ["a\tb"] * 40}, imgs)
 
 

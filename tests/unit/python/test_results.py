@@ -35,7 +35,7 @@ def test_an_output_folder_is_opened_whole() -> None:
     assert np.array_equal(np.asarray(result.components_img_.dataobj), stored.get_fdata())
     assert len(result.found_) == stored.shape[3]
     assert "components" in result.tables
-    with pytest.raises(DataError, match="holds no table 'connectivity'; it has components"):
+    with pytest.raises(DataError, match="has no table 'connectivity'; it has components"):
         _ = result.connectivity_
     with pytest.raises(DataError, match="no map of stat 't' of contrast None"):
         result.contrast()
@@ -86,7 +86,7 @@ def test_a_simulation_in_memory_and_from_files_are_one(tmp_path: Path) -> None:
     assert "protects no participant" in str(runs[0].privacy)
     with pytest.raises(StudyError, match="south: no data set; add it to data"):
         cc.simulate(path, {"north": scans(20)}, seed=1)
-    with pytest.raises(StudyError, match=r"names mask.nii.gz, which lies beside its file"):
+    with pytest.raises(StudyError, match=r"names mask.nii.gz, which is stored next to its file"):
         cc.simulate(cc.load_study(path), {"north": scans(2), "south": scans(2)}, seed=1)
 
 
@@ -191,5 +191,5 @@ def test_a_result_of_entries_is_drawn_with_its_intervals(heading: str) -> None:
     untold = pd.DataFrame({**table, heading: ("", "", "", "")})
     nothing = StudyResult(privacy, {}, {"coefficients": untold})
     shown = nothing.plot()
-    assert "Nothing stands out" in shown.texts[0].get_text()
+    assert "exceeds the noise, so none is drawn" in shown.texts[0].get_text()
     plt.close(shown)

@@ -90,7 +90,7 @@ def test_a_file_that_is_there_is_kept_and_another_kind_refused(out, tmp_path):
 def test_a_folder_without_maps_or_result_is_named(out, tmp_path):
     for path in out.glob("tpl-*/func/*_components.nii.gz"):
         path.unlink()
-    with pytest.raises(DataError, match="holds no component maps"):
+    with pytest.raises(DataError, match="has no component maps"):
         write_templates(out, tmp_path / "next.nii.gz")
     with pytest.raises(OutputError):
         write_templates(tmp_path / "nowhere", tmp_path / "next.nii.gz")

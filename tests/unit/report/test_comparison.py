@@ -80,7 +80,7 @@ def test_other_meshes_and_voxels_are_not_compared(tmp_path):
         match_components(one, other)
     voxels = read_outcome(components(tmp_path / "v", "third", 14.0, (0,), (1,), 2))
     for pair in ((one, voxels), (voxels, one)):
-        with pytest.raises(DataError, match="one holds vertices of a mesh and the other voxels"):
+        with pytest.raises(DataError, match="one has vertices of a mesh and the other voxels"):
             match_components(*pair)
 
 
@@ -123,11 +123,11 @@ def test_contrasts_of_other_names_are_said_to_be_the_reason(tmp_path):
         )
     )
     path, (told,) = write_comparison(tmp_path / "out", one, other)
-    assert "the first run tells of 'patients' and the second of 'ill'" in told
+    assert "the first run reports 'patients' and the second 'ill'" in told
     assert "one name in both studies" in told
     assert "one name in both studies" in path.read_text(encoding="utf-8")
     _, (told,) = write_comparison(tmp_path / "out", other, elsewhere)
-    assert "Both runs tell of 'ill', but no outcome has the same view and entry" in told
+    assert "Both runs report 'ill', but no outcome has the same view and entry" in told
 
 
 def test_a_damaged_table_is_an_output_error(tmp_path):

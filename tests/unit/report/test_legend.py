@@ -72,7 +72,7 @@ def test_names_must_number_the_maps(folder):
 
 @pytest.mark.parametrize("name", ["../atlas.nii.gz", "/etc/passwd"])
 def test_a_file_elsewhere_is_refused(folder, name):
-    with pytest.raises(DataError, match="not beside the study file"):
+    with pytest.raises(DataError, match="not next to the study file"):
         read_legend(named(atlas=name), folder)
 
 

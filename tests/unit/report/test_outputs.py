@@ -362,7 +362,7 @@ def test_only_entries_that_stand_out_are_drawn(space, result, tmp_path):
     write_outputs(tmp_path, finished(study(), space, some))
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.values("img", "alt") == ["Pair 1, who: largest entries sex"]
-    assert "does not stand out of noise and chance is not drawn" in page.text
+    assert "exceed noise and chance are not drawn" in page.text
 
 
 def test_any_algorithm_of_features_has_a_page(space, tmp_path):

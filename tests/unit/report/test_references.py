@@ -74,7 +74,7 @@ def test_methods_say_of_participants_and_series_what_the_study_states(data, said
 
 def test_a_regression_cites_its_model_its_tests_and_its_correction():
     study = sample_study().model_copy(update={"algorithm": "glm"})
-    keys = citation_keys(study, sample_report(study), images=False)["The analysis rests on"]
+    keys = citation_keys(study, sample_report(study), images=False)["The analysis is based on"]
     assert set(keys) == {"linear-model", "satterthwaite", "false-discovery"}
 
 

@@ -41,7 +41,7 @@ def test_unfit_requests_are_refused(tmp_path):
         split_over_sites(tmp_path, [flat], sites=["a"], pieces=1)
     other = tmp_path / "other.nii"
     nib.save(nib.Nifti1Image(np.ones((2, 2, 2, 9), np.uint8), np.eye(4)), other)
-    with pytest.raises(DataError, match=r"other\.nii lies on another grid"):
+    with pytest.raises(DataError, match=r"other\.nii is on another grid"):
         split_over_sites(tmp_path, [path, other], sites=["a"], pieces=1)
     (tmp_path / "text.nii").write_text("x")
     with pytest.raises(DataError, match=r"text\.nii can't be read"):

@@ -141,8 +141,8 @@ def _fractions(path):
 @pytest.mark.parametrize(
     ("write", "match"),
     [
-        (_no_labels, "is no whole .dlabel.nii"),
-        (_fractions, "is no whole .dlabel.nii"),
+        (_no_labels, "is not a complete .dlabel.nii"),
+        (_fractions, "is not a complete .dlabel.nii"),
         (_other_mesh, "40,962 vertices in the left hemisphere, where fsaverage5 has 10,242"),
         (_one_side, "has no parcel in the right hemisphere"),
         (_same_name, "not a name of its own for each parcel"),

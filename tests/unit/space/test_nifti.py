@@ -48,7 +48,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("name", SURFACES)
 def test_a_file_of_a_surface_is_refused_by_name(name: str, reader: str, tmp_path: Path) -> None:
     SURFACES[name](tmp_path / name)
-    with pytest.raises(DataError, match=f"{name} holds values on a surface") as refused:
+    with pytest.raises(DataError, match=f"{name} has values on a surface") as refused:
         READERS[reader](tmp_path / name)
     assert len(str(refused.value).split(". ")) == 1
 

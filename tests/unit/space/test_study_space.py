@@ -274,5 +274,5 @@ def test_templates_elsewhere_than_beside_the_study_are_refused(tmp_path):
     asked = study.model_copy(
         update={"analysis": study.analysis.model_copy(update={"templates": "../maps.nii"})}
     )
-    with pytest.raises(DataError, match="not beside the study file"):
+    with pytest.raises(DataError, match="not next to the study file"):
         study_space(asked, tmp_path)

@@ -42,10 +42,10 @@ def test_what_is_no_template_of_the_mesh_is_named(tmp_path: Path) -> None:
         read_surface_templates(left, MESH)
     (tmp_path / "x.nii.gz").write_bytes(b"")
     for path in (tmp_path / "x.nii.gz", tmp_path / "gone.dscalar.nii"):
-        with pytest.raises(DataError, match="is no whole file of maps on fsLR-32k"):
+        with pytest.raises(DataError, match="is not a complete file of maps on fsLR-32k"):
             read_surface_templates(path, MESH)
     dense.write_bytes(dense.read_bytes()[:-100])
-    with pytest.raises(DataError, match="is no whole file of maps on fsLR-32k"):
+    with pytest.raises(DataError, match="is not a complete file of maps on fsLR-32k"):
         read_surface_templates(dense, MESH)
 
 
@@ -62,5 +62,5 @@ def test_maps_that_are_flat_or_lack_numbers_are_named(tmp_path: Path) -> None:
 def test_files_of_voxels_are_no_maps(tmp_path: Path) -> None:
     path = tmp_path / "x.dscalar.nii"
     nib.save(nib.Nifti1Image(np.zeros((2, 2, 2)), np.eye(4)), path)
-    with pytest.raises(DataError, match="is no whole file of maps on fsLR-32k"):
+    with pytest.raises(DataError, match="is not a complete file of maps on fsLR-32k"):
         read_surface_templates(path, MESH)

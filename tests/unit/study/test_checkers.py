@@ -39,7 +39,7 @@ def test_open_vectors_are_added_again_by_as_many():
 
 @pytest.mark.parametrize("privacy", [{}, {"scheme": "local", "boost": 1e4}])
 def test_without_a_numeric_boost_there_are_no_vectors_to_open(privacy):
-    with pytest.raises(ValidationError, match="there are no open vectors"):
+    with pytest.raises(ValidationError, match="open vectors require correlated noise"):
         with_open(**privacy)
 
 

@@ -219,7 +219,7 @@ def test_two_sessions_of_one_are_no_two_persons(tmp_path: Path) -> None:
 
 def test_a_pipe_in_the_place_of_a_table_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "participants.tsv")
-    with pytest.raises(DataError, match="is no regular file"):
+    with pytest.raises(DataError, match="is not a regular file"):
         read_table(tmp_path, view(age={"low": 0, "high": 100}))
 
 

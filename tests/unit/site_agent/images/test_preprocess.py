@@ -399,7 +399,7 @@ def test_a_band_that_leaves_nothing_is_one_sentence(tmp_path):
     path.with_name("scan_bold.json").write_text('{"RepetitionTime": 2.5}')
     with pytest.raises(DataError, match="a wider band"):
         load(path, low_pass=1e-4)
-    with pytest.raises(ValueError, match=r"high_pass .* must lie below low_pass"):
+    with pytest.raises(ValueError, match=r"high_pass .* must be below low_pass"):
         DataSection(high_pass=0.1, low_pass=0.05)
 
 

@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "an unknown encoding of GIFTI": (_unknown_encoding, "can't be read; give a whole GIFTI"),
     "hemispheres that were swapped": (_swapped, "hemi-L_thickness.shape.gii says that it is of"),
     "several maps of CIFTI": (_dense(maps=2), "not a dense file of one map"),
-    "several maps of GIFTI": (_sides(32_492, maps=2), "no single number for each vertex"),
+    "several maps of GIFTI": (_sides(32_492, maps=2), "number for each vertex"),
     "parcels": (_parcels, "not a dense file of one map"),
     "holes": (
         lambda home: (
@@ -273,7 +273,7 @@ def test_a_mesh_without_surfaces_or_with_others_is_refused(public: Path, tmp_pat
         view_of(public, "fsaverage5", surfaces=SURFACES)
     with pytest.raises(DataError, match=r"medial wall L\.wall\.gii has 32,492 vertices"):
         view_of(public, "fsaverage5", cortex=WALLS)
-    with pytest.raises(DataError, match="not beside the study file"):
+    with pytest.raises(DataError, match="not next to the study file"):
         view_of(public, FSLR, surfaces=("../L.surf.gii", "R.surf.gii"))
     for side, name in (("L", "Left"), ("R", "Right")):
         say_side(write_sphere(tmp_path / f"{side}.surf.gii", FSLR), name)
