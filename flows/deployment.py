@@ -151,7 +151,16 @@ def serve_schedule(
     def make_flow(may_open: bool) -> Flow[[str], State[None]]:
         return scheduled_study(run_due, may_open)
 
-    service = Service(name, make_flow, about, schedule, clock, console, since, on_demand)
+    service = Service(
+        study=name,
+        make_flow=make_flow,
+        about=about,
+        schedule=schedule,
+        clock=clock,
+        console=console,
+        since=since,
+        on_demand=on_demand,
+    )
     with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 30, PREFECT_CLIENT_MAX_RETRIES: 1}):
         service.serve(
             stop, resume=resume, missed=lambda why: DueRunOutcome("not opened", why).state()

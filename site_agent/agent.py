@@ -73,17 +73,24 @@ class Agent:
         log, store = SiteLog(self.folder, self._time, self.log), MessageStore(self.folder / STORE)
         earlier = earlier_key(self.folder)
         self.site = Site(
-            config.name,
-            identity,
-            str(config.dataset.resolve()),
-            settings.policy,
-            ledger,
-            LedgerAnchor(exchange, identity, config.name, ledger, earlier, store),
-            store,
-            exchange,
-            self._time,
-            self.clock.now,
-            log,
+            name=config.name,
+            identity=identity,
+            dataset=str(config.dataset.resolve()),
+            policy=settings.policy,
+            ledger=ledger,
+            anchor=LedgerAnchor(
+                exchange=exchange,
+                identity=identity,
+                name=config.name,
+                ledger=ledger,
+                earlier=earlier,
+                answers=store,
+            ),
+            store=store,
+            exchange=exchange,
+            now=self._time,
+            passed=self.clock.now,
+            log=log,
         )
         self._runs: dict[str, Participation | None] = {}
         self._admitted: dict[str, Admission] = {}
@@ -103,7 +110,14 @@ class Agent:
         self._settings: Settings | ConfigurationError = settings
         dataset = str(config.dataset.resolve())
         self.site = replace(self.site, dataset=dataset, policy=settings.policy)
-        self._admission = Admission(self.folder, config, self.site, engine, drive, today)
+        self._admission = Admission(
+            folder=self.folder,
+            config=config,
+            site=self.site,
+            engine=engine,
+            drive=drive,
+            today=today,
+        )
         log, data = self.site.log.line, self._admission.open_data
         self._ahead = Preload(config.dataset, data, drive, self.clock, log)
 

@@ -114,7 +114,14 @@ def write_everybody(
     names = _names(dataset, values.shape[1])
     _start(target, study, values)
     for number, (name, block) in enumerate(zip(names, dataset.blocks(), strict=True), start=1):
-        _write_person(target, name, study, dataset.space, block, values)
+        _write_person(
+            target=target,
+            person=name,
+            study=study,
+            space=dataset.space,
+            block=block,
+            templates=values,
+        )
         tell(f"{number} of {len(names)}")
     return len(names)
 
@@ -235,7 +242,15 @@ def _write_maps(stem: Path, study: Study, space: Space, maps: Array, names: list
     }
     painted = np.asarray(space.paint(maps), dtype=np.float32)
     if space.mesh is not None:
-        write_surface(stem.parent, stem.name, "components", space.mesh, painted, names, about)
+        write_surface(
+            folder=stem.parent,
+            name=stem.name,
+            suffix="components",
+            mesh=space.mesh,
+            values=painted,
+            labels=names,
+            about=about,
+        )
         return
     about |= about_image(study, space.grid)
     write_json(stem.with_name(f"{stem.name}_components.json"), about)

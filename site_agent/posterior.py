@@ -121,7 +121,14 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
 
     space = study_space(signed.study, signed.folder)
     record = EvidenceRecord(run, signed.keys, read)
-    context = RunContext(run, signed.study, signed.keys, space.digest, space.extent, signed.file)
+    context = RunContext(
+        run=run,
+        study=signed.study,
+        keys=signed.keys,
+        grid=space.digest,
+        extent=space.extent,
+        file=signed.file,
+    )
     agreement = read_agreement(record, context)
     kept = next(Transcript(output / TRANSCRIPT).rounds(), None)
     if kept is None:

@@ -104,7 +104,14 @@ def read_status(folder: Path) -> SiteStatus:
     )
     running = in_use(folder)
     waiting = read_waiting(folder) if running else None
-    return SiteStatus(config, identity.public, trust, approved, running, waiting)
+    return SiteStatus(
+        config=config,
+        key=identity.public,
+        trust=trust,
+        approved=approved,
+        running=running,
+        waiting=waiting,
+    )
 
 
 def approval_line(approval: Approval) -> str:

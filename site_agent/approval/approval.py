@@ -299,12 +299,12 @@ def _approval_of(text: str, key: bytes) -> tuple[Approval, int]:
     record = _verified(text, key)
     terms, until = record["terms"], record["terms"]["until"]
     approval = Approval(
-        Study.model_validate(record["study"]),
-        str(record["file"]),
-        str(record["mask"]),
-        {name: bytes.fromhex(public) for name, public in record["keys"].items()},
-        Path(record["folder"]),
-        Terms(int(terms["runs"]), terms["epsilon"], until and date.fromisoformat(until)),
+        study=Study.model_validate(record["study"]),
+        file=str(record["file"]),
+        mask=str(record["mask"]),
+        keys={name: bytes.fromhex(public) for name, public in record["keys"].items()},
+        folder=Path(record["folder"]),
+        terms=Terms(int(terms["runs"]), terms["epsilon"], until and date.fromisoformat(until)),
     )
     return approval, int(record.get("serial", 0))
 
@@ -379,7 +379,14 @@ def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Term
         The study as it was shown to the site's staff.
     """
     signed = papers.signed
-    approval = Approval(signed.study, signed.file, signed.mask, signed.keys, signed.folder, terms)
+    approval = Approval(
+        study=signed.study,
+        file=signed.file,
+        mask=signed.mask,
+        keys=signed.keys,
+        folder=signed.folder,
+        terms=terms,
+    )
     store_record(folder, identity, approval)
     pin_consortium(folder, check_members(folder, papers.members))
     return approval

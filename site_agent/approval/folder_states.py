@@ -128,7 +128,15 @@ class FolderStates:
         """Record a consortium and its roster, whatever was recorded before."""
         word = f"number {trust.serial}"
         centre, digest = trust.centre.hex(), trust.roster
-        state = State("roster", self._key, centre, "", trust.serial, word, digest)
+        state = State(
+            kind="roster",
+            site=self._key,
+            centre=centre,
+            study="",
+            serial=trust.serial,
+            word=word,
+            digest=digest,
+        )
         self.ledger.record(state, at)
 
     def check_roster(self, trust: PinnedConsortium | None) -> None:

@@ -64,7 +64,14 @@ def clock(
         message = f"The clock is {last - now():.0f} s before the ledger's last line."
         return Check("clock", "fail", message, SET_IT)
     exchange = config.open_exchange()
-    return compared_clock(exchange, config.exchange, config.name, token, now, arrival)
+    return compared_clock(
+        exchange=exchange,
+        place=config.exchange,
+        party=config.name,
+        token=token,
+        now=now,
+        arrival=arrival,
+    )
 
 
 def anchor(config: SiteConfig, folder: Path) -> Check:

@@ -46,7 +46,14 @@ def join_consortium(
     path = folder / f"{name}.join.yaml"
     old = load_identity(folder, _OLD).key if (folder / _OLD).exists() else None
     identity = load_identity(folder)
-    request = write_request(path, name, trust.centre, identity.key, old, participants)
+    request = write_request(
+        path=path,
+        site=name,
+        centre=trust.centre,
+        key=identity.key,
+        replaced=old,
+        participants=participants,
+    )
     pin_consortium(folder, trust)
     return path, request
 
@@ -81,7 +88,14 @@ def open_anchor(
     Raises ConfigurationError, ExchangeError, LedgerError if a file or the exchange can't be used.
     """
     exchange, ledger = config.open_exchange(), Ledger(config.ledger)
-    return LedgerAnchor(exchange, identity, config.name, ledger, earlier_key(folder), answers)
+    return LedgerAnchor(
+        exchange=exchange,
+        identity=identity,
+        name=config.name,
+        ledger=ledger,
+        earlier=earlier_key(folder),
+        answers=answers,
+    )
 
 
 def change_key(

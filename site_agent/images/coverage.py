@@ -66,7 +66,14 @@ def count_coverage(view: str, vectors: Iterable[NDArray[Any]], *, kept: bool) ->
         lacking, tied = lacking + missing, tied + _ties(vector)
         participants, complete = participants + 1, complete + (not missing.any())
     many = max(participants, 1)
-    return Coverage(view, participants, complete, lacking / many, tied / many, kept)
+    return Coverage(
+        view=view,
+        participants=participants,
+        complete=complete,
+        lacking=lacking / many,
+        tied=tied / many,
+        kept=kept,
+    )
 
 
 def absent_in_series(block: NDArray[Any]) -> Fractions:

@@ -101,7 +101,15 @@ def measure_images(
             accept_unoriented=tables.accept_unoriented,
         )
         return _finished(vectors, skipped, settings, source)
-    data = SiteDataset(source, study.data, space, "subject", cache, engine, tables=tables)
+    data = SiteDataset(
+        source=source,
+        data=study.data,
+        space=space,
+        unit="subject",
+        cache=cache,
+        engine=engine,
+        tables=tables,
+    )
     unmix = _unmixing(view) if view.components is not None else None
     survey, skipped = data.survey, list(data.survey.skipped)
     if data.empty:

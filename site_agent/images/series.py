@@ -345,7 +345,14 @@ class SiteDataset:
 
     def _prepared(self, number: int, target: Target) -> PersonBlocks:
         subject, length = self.survey.subjects[number], self.survey.lengths[number]
-        return PersonBlocks((subject,), (length,), self.data, target, self.cache, self.unit)
+        return PersonBlocks(
+            subjects=(subject,),
+            lengths=(length,),
+            data=self.data,
+            target=target,
+            cache=self.cache,
+            unit=self.unit,
+        )
 
     def _volumes(self, run: RecordingRun) -> int:
         return volumes_of(run, self.space.target, unoriented=self.tables.accept_unoriented)

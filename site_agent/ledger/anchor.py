@@ -96,7 +96,9 @@ class LedgerAnchor:
             return None
         first = self._ledger.digest_at(1)
         body = json.dumps([first, head.digest]).encode()
-        message = seal(self._identity.key, RUN, self._name, KIND, head.seq, body)
+        message = seal(
+            key=self._identity.key, run=RUN, sender=self._name, kind=KIND, round=head.seq, body=body
+        )
         try:
             self._exchange.put(f"{self._place}/{head.seq:09d}", message)
         except ExchangeError as error:

@@ -92,7 +92,9 @@ def standing_reservations(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
 def next_entry(head: Head, charge: Charge, event: str, at: str) -> LedgerEntry:
     """Make the line that follows a head."""
     digest = _digest(charge, event, at, head.digest)
-    return LedgerEntry(head.seq + 1, charge, event, at, head.digest, digest)
+    return LedgerEntry(
+        seq=head.seq + 1, charge=charge, event=event, at=at, previous=head.digest, digest=digest
+    )
 
 
 def follow(head: Head, entries: Iterable[LedgerEntry], where: str) -> Iterator[LedgerEntry]:

@@ -170,7 +170,14 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def entry(self) -> LedgerEntry:
         """The line as the ledger has it."""
         charge = Charge(**{name: getattr(self, name) for name in Charge.__dataclass_fields__})
-        return LedgerEntry(self.seq, charge, self.event, self.at, self.previous, self.digest)
+        return LedgerEntry(
+            seq=self.seq,
+            charge=charge,
+            event=self.event,
+            at=self.at,
+            previous=self.previous,
+            digest=self.digest,
+        )
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -236,7 +243,17 @@ def export_json(ledger: Ledger, *, site: str, at: str, key: Ed25519PrivateKey) -
     head = entries[-1].head if entries else EMPTY
     signature = key.sign(_signed(site, at, head)).hex()
     public = key.public_key().public_bytes_raw().hex()
-    file = _File(FORMAT, VERSION, _HOW, site, at, head, lines, public, signature)
+    file = _File(
+        format=FORMAT,
+        version=VERSION,
+        how=_HOW,
+        site=site,
+        at=at,
+        head=head,
+        lines=lines,
+        key=public,
+        signature=signature,
+    )
     return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
 
 

@@ -378,13 +378,13 @@ def _account(unit: str, ledger: Ledger, charged: Sequence[LedgerEntry], policy: 
     allowed = mu_of(limit.total, policy.delta)
     left = math.sqrt(max(allowed**2 - spent**2, 0.0))
     return Account(
-        unit,
-        Amount(allowed, limit.total),
-        amount_of(spent, policy),
-        amount_of(left, policy),
-        amount_of(ledger.outsider_total(unit), policy),
-        amount_of(ledger.charged_total(unit), policy),
-        _last(unit, charged, policy),
+        unit=unit,
+        allowed=Amount(allowed, limit.total),
+        spent=amount_of(spent, policy),
+        left=amount_of(left, policy),
+        outsider=amount_of(ledger.outsider_total(unit), policy),
+        charged=amount_of(ledger.charged_total(unit), policy),
+        last=_last(unit, charged, policy),
     )
 
 

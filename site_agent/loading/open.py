@@ -32,9 +32,28 @@ def open_dataset(
     participants.
     """
     if study.features:
-        return FeatureDataset(source, study, space, cache, engine, without, tables, cap)
+        return FeatureDataset(
+            source=source,
+            study=study,
+            space=space,
+            cache=cache,
+            engine=engine,
+            without=without,
+            tables=tables,
+            cap=cap,
+        )
     unit = study.privacy.unit
-    return SiteDataset(source, study.data, space, unit, cache, engine, without, tables, cap)
+    return SiteDataset(
+        source=source,
+        data=study.data,
+        space=space,
+        unit=unit,
+        cache=cache,
+        engine=engine,
+        without=without,
+        tables=tables,
+        cap=cap,
+    )
 
 
 def check_anybody(data: SiteDataset | FeatureDataset) -> None:

@@ -395,7 +395,9 @@ def ledger_course(
     left = [row for row in rows if row.study.privacy.unit in counted(account.unit) and row.left]
     ahead = compose([account.spent.mu, *(row.price for row in left)])
     runs = sum(row.left for row in left)
-    return Course(account, tuple(course), ahead, runs, delta, now)
+    return Course(
+        account=account, points=tuple(course), ahead=ahead, runs=runs, delta=delta, now=now
+    )
 
 
 def _when(at: str) -> datetime | None:

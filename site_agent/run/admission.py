@@ -153,7 +153,14 @@ class Admission:
         if (centre, run) not in site.ledger.runs(study.study, [centre]):
             self._check_rules(approval)
         space = study_space(study, approval.folder)
-        context = RunContext(run, study, approval.keys, space.digest, space.extent, approval.file)
+        context = RunContext(
+            run=run,
+            study=study,
+            keys=approval.keys,
+            grid=space.digest,
+            extent=space.extent,
+            file=approval.file,
+        )
         if context.announcement != announced:
             raise StudyError(
                 "the centre runs another version or another mask than this site "
@@ -248,7 +255,9 @@ def release(site: Site, run: str) -> None:
 
 def post_refusal(site: Site, run: str, notice: bytes) -> None:
     """Put a refusal on the exchange, signed."""
-    message = seal(site.identity.key, run, site.name, REFUSAL, 0, notice)
+    message = seal(
+        key=site.identity.key, run=run, sender=site.name, kind=REFUSAL, round=0, body=notice
+    )
     site.exchange.put(Names(run).refusal(site.name), message)
 
 

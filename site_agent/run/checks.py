@@ -112,7 +112,15 @@ class Checks:
             raise self._refute(number, _UNSOUND, str(error)) from error
         try:
             vectors = (self._vector(question, site, body) for site, body in manifests.items())
-            total = add_again(session, directory, number, release, vectors, entries, clear=clear)
+            total = add_again(
+                session=session,
+                directory=directory,
+                number=number,
+                release=release,
+                vectors=vectors,
+                entries=entries,
+                clear=clear,
+            )
         except (
             AlteredError,
             ExchangeError,
@@ -214,14 +222,16 @@ class Checks:
         earlier = self.site.ledger.runs(study, [joined.context.keys[CENTRE].hex()])
         records = dict(sorted(self._told.items()))
         return Attestation(
-            joined.announced,
-            release_record(stored("keys") or b""),
-            plan_digest(joined.plan),
-            tuple(record for record, _ in records.values()),
-            tuple(n for n, (record, _) in records.items() if stored(_checked(n)) == record),
-            refuted,
-            tuple(n for n, (_, lost) in records.items() if lost and stored(f"{n}/contribution")),
-            tuple(sorted(other for _, other in earlier if other != run)),
+            announcement=joined.announced,
+            keys=release_record(stored("keys") or b""),
+            plan=plan_digest(joined.plan),
+            records=tuple(record for record, _ in records.values()),
+            checked=tuple(n for n, (record, _) in records.items() if stored(_checked(n)) == record),
+            refuted=refuted,
+            missed=tuple(
+                n for n, (_, lost) in records.items() if lost and stored(f"{n}/contribution")
+            ),
+            earlier=tuple(sorted(other for _, other in earlier if other != run)),
         )
 
     def _refute(self, number: int, code: str, why: str) -> ReleaseError:
@@ -237,7 +247,14 @@ class Checks:
 
     def _send(self, body: Attestation) -> None:
         name, run = self.site.name, self.joined.context.run
-        message = seal(self.site.identity.key, run, name, ATTESTATION, 0, encode_closing(body))
+        message = seal(
+            key=self.site.identity.key,
+            run=run,
+            sender=name,
+            kind=ATTESTATION,
+            round=0,
+            body=encode_closing(body),
+        )
         self.outbox.send(self.outbox.names.attestation(name), ATTESTATION, message)
         self._sent = True
 

@@ -71,7 +71,14 @@ class Neighbours:
     def outgoing(self, number: int, context: bytes, vector: Ring, bits: int) -> Outgoing:
         """Make the open copy of this site's answer."""
         name, body = self._name(self.site), encode_broadcast(context, vector, bits)
-        message = seal(self.identity, self.outbox.names.run, name, BROADCAST, number, body)
+        message = seal(
+            key=self.identity,
+            run=self.outbox.names.run,
+            sender=name,
+            kind=BROADCAST,
+            round=number,
+            body=body,
+        )
         return self._outgoing(number, message)
 
     def kept(self, number: int) -> Outgoing | None:

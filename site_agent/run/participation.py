@@ -60,7 +60,14 @@ class Participation:
         self._outbox = Outbox(context, site.store, site.exchange)
         self._slots = SlotClock(site.passed)
         self._slots.begin(seen)
-        self._setup = Setup(site, context, loading, permission, self._outbox, self._slots)
+        self._setup = Setup(
+            site=site,
+            context=context,
+            loading=loading,
+            permission=permission,
+            outbox=self._outbox,
+            slots=self._slots,
+        )
         self._logged = ""
         self._aside_every = max(_ASIDE_EVERY, _ASIDE_PACES * site.exchange.pace)
         self._looked_aside = -self._aside_every
@@ -128,7 +135,13 @@ class Participation:
                 data, permission = self._loading.data, self._permission
                 outbox, slots = self._outbox, self._slots
                 self.rounds = Rounds(
-                    self._site, joined, data, permission, outbox, slots, self._log_trouble
+                    site=self._site,
+                    joined=joined,
+                    data=data,
+                    permission=permission,
+                    outbox=outbox,
+                    slots=slots,
+                    log_trouble=self._log_trouble,
                 )
         return True
 

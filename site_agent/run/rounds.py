@@ -102,7 +102,14 @@ class Rounds:
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
         self._stages: list[str] = []  # of the queries read so far
-        self._charges = Charges(site, joined, joined.persons, permission, outbox, log_trouble)
+        self._charges = Charges(
+            site=site,
+            joined=joined,
+            persons=joined.persons,
+            permission=permission,
+            outbox=outbox,
+            log_trouble=log_trouble,
+        )
         self._closing = RoundStatus(site, joined, outbox)
         self._open: int | None = None  # round with a contribution, not yet unmasked
         self._computed: ComputedRound | None = None
@@ -233,7 +240,9 @@ class Rounds:
         units = self._data.units
         part = units / self._plan.shape.units[self._index]
         key = self._charges.noise_key(asked.digest, statistic.tobytes(), units)
-        return ComputedRound(asked, query, part, statistic, key, heard)
+        return ComputedRound(
+            asked=asked, query=query, part=part, statistic=statistic, key=key, heard=heard
+        )
 
     def _contribute(self, computed: ComputedRound) -> Answer | None:
         """Charge the computed statistic, and mask it.

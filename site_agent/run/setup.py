@@ -166,7 +166,9 @@ class Setup:
     def _say_present(self) -> bool:
         """Send the centre the message that the data are loaded."""
         site, run = self.site, self.context.run
-        message = seal(site.identity.key, run, site.name, PRESENT, 0, b"")
+        message = seal(
+            key=site.identity.key, run=run, sender=site.name, kind=PRESENT, round=0, body=b""
+        )
         self.outbox.send(self._names.present(site.name), "present", message)
         return True
 
@@ -177,7 +179,9 @@ class Setup:
         name, run = self.site.name, self.context.run
         if not self._told:
             self._told = True
-            message = seal(self.site.identity.key, run, name, LOADING, 0, b"")
+            message = seal(
+                key=self.site.identity.key, run=run, sender=name, kind=LOADING, round=0, body=b""
+            )
             self.outbox.send(self._names.loading(name), "loading", message)
             self.outbox.deliver()  # or after the next slot, if the exchange is not reachable
         self.slots.hold_on(self._slot)
