@@ -69,7 +69,9 @@ class TableError(DataError):
     def __init__(self, path: object, kind: str, sentence: str, line: int | None = None) -> None:
         place = f"{path}" if line is None else f"{path}, line {line}"
         super().__init__(f"{place}: {sentence}")
-        self.path, self.kind, self.line = path, kind, line
+        self.path = path
+        self.kind = kind
+        self.line = line
 
 
 class PrivacyError(ConsortiumError):
@@ -169,7 +171,8 @@ class ContradictionError(ConsortiumError):
 
     def __init__(self, where: str, sentence: str) -> None:
         super().__init__(f"{where}: {sentence}")
-        self.where, self.sentence = where, sentence
+        self.where = where
+        self.sentence = sentence
 
 
 class SiteError(ConsortiumError):

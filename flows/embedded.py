@@ -78,7 +78,8 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     os.environ.update(settings(home.resolve()))
     from prefect.server.api.server import SubprocessASGIServer
 
-    taken, server = take_database(home), SubprocessASGIServer()
+    taken = take_database(home)
+    server = SubprocessASGIServer()
     with _errors_to(home / "server.log"):
         server.start()
     if not taken:

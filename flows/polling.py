@@ -96,7 +96,9 @@ class Service:
 
         It stays paused if it or its schedule was paused on the server, or the schedule was removed.
         """
-        flow, paused, active = self.make_flow(False), False, True
+        flow = self.make_flow(False)
+        paused = False
+        active = True
         with suppress(ObjectNotFound):
             known = client.read_deployment_by_name(f"{flow.name}/{self.study}")
             paused = known.paused
@@ -176,7 +178,8 @@ class Service:
 
         Anyone who reaches the API may order runs and change schedules there. Neither opens a study.
         """
-        now, cron = datetime.now(UTC), self.schedule
+        now = datetime.now(UTC)
+        cron = self.schedule
         dates = Dates(cron=cron.cron, timezone=cron.timezone, day_or=cron.day_or)
         after = self.since + timedelta(microseconds=1)
         if after > now or not asyncio.run(dates.get_dates(n=1, start=after, end=now)):

@@ -76,7 +76,8 @@ class PublicLines:
 
     def send(self) -> None:
         """Write the kept lines; they are lost if the API is absent."""
-        lines, self._lines = self._lines, []
+        lines = self._lines
+        self._lines = []
         if lines:
             with suppress(*UNHEARD), get_client(sync_client=True) as client:
                 client.create_logs(lines)

@@ -58,7 +58,8 @@ def cancelled(client: SyncPrefectClient, runs: Sequence[UUID]) -> bool:
 
 def end_orphaned_runs(client: SyncPrefectClient, runs: Sequence[UUID]) -> None:
     """End the runs and tasks of a killed process, which would otherwise stay running for ever."""
-    ids, left = {"any_": list(runs)}, {"type": {"any_": _UNDER_WAY}}
+    ids = {"any_": list(runs)}
+    left = {"type": {"any_": _UNDER_WAY}}
     ended: State[None] = Crashed(message="The process ended; the run is resumed.")
     tasks = client.read_task_runs(
         flow_run_filter=FlowRunFilter.model_validate({"id": ids}),

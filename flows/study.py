@@ -196,7 +196,8 @@ class StudyFlow:
                 return Cancelled(message=ended)
             return Failed(message=ended) if ended else None
 
-        context, above = self._centre.context, _this_run()
+        context = self._centre.context
+        above = _this_run()
         # A synchronous run with heartbeats is padded to whole seconds; the rounds are its pulse.
         known = tags("consortium", context.study.algorithm)
         with known, without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
@@ -259,7 +260,8 @@ class StudyFlow:
 
     def _turn(self) -> str:
         """Return the awaited sites, by their public names in the study file."""
-        refused, said = self._centre.refused, ""
+        refused = self._centre.refused
+        said = ""
         if self._awaited is not None:
             said += f", waiting for {', '.join(self._awaited.sites)} ({self._awaited.step})"
         return said + (f"; {', '.join(refused)} took no further part" if refused else "")

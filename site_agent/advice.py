@@ -140,7 +140,8 @@ def _as_number(text: str) -> float | None:
 
 def names_differ(one: str, other: str) -> bool:
     """Return whether two names are of different things, although their spelling may be similar."""
-    a, b = one.casefold(), other.casefold()
+    a = one.casefold()
+    b = other.casefold()
     if re.findall(r"\d+", a) != re.findall(r"\d+", b):
         return True
     apart = {frozenset(pair) for pair in zip(a, b, strict=False) if pair[0] != pair[1]}

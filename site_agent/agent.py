@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 
@@ -69,8 +69,10 @@ class Agent:
         settings = self._files.first
         config = settings.config
         identity = load_identity(self.folder)
-        ledger, exchange = Ledger(config.ledger), config.open_exchange()
-        log, store = SiteLog(self.folder, self._time, self.log), MessageStore(self.folder / STORE)
+        ledger = Ledger(config.ledger)
+        exchange = config.open_exchange()
+        log = SiteLog(self.folder, self._time, self.log)
+        store = MessageStore(self.folder / STORE)
         earlier = earlier_key(self.folder)
         self.site = Site(
             name=config.name,
@@ -104,8 +106,13 @@ class Agent:
 
     def _take_up(self, settings: Settings) -> None:
         """Use these settings in every run that begins from now on."""
-        config, drive = settings.config, self.drive
-        engine, today = self._engine_of(config), lambda: self.now().date()
+        config = settings.config
+        drive = self.drive
+        engine = self._engine_of(config)
+
+        def today() -> date:
+            return self.now().date()
+
         self.config = config
         self._settings: Settings | ConfigurationError = settings
         dataset = str(config.dataset.resolve())
@@ -118,7 +125,8 @@ class Agent:
             drive=drive,
             today=today,
         )
-        log, data = self.site.log.line, self._admission.open_data
+        log = self.site.log.line
+        data = self._admission.open_data
         self._ahead = Preload(config.dataset, data, drive, self.clock, log)
 
     def _engine_of(self, config: SiteConfig) -> Engine:
@@ -231,7 +239,9 @@ class Agent:
 
         Raises ExchangeError if the exchange can't be used.
         """
-        name, exchange, tell = self.config.name, self.site.exchange, self.site.log.line_once
+        name = self.config.name
+        exchange = self.site.exchange
+        tell = self.site.log.line_once
         post_withdrawn(self.folder, self.site.identity, name, exchange, tell)
         for approval in approvals(self.folder, self.site.identity, tell):
             if name not in approval.study.sites:
@@ -267,7 +277,8 @@ class Agent:
                 f"policy.yaml: field 'hours': nothing is answered before {opens}."
             )
             return False
-        done, announced = False, self._announced()
+        done = False
+        announced = self._announced()
         if renewed and not {*announced} <= {*self._runs}:
             done |= self._hear_ends()
         for run in announced:
@@ -355,7 +366,8 @@ class Agent:
         return self._runs[run] is not None
 
     def _give_up(self, run: str, error: ConsortiumError) -> None:
-        log, never_joined = self.site.log, run not in self._runs
+        log = self.site.log
+        never_joined = run not in self._runs
         log.line_once(f"{run}: {error}")
         subject = f"refused {run.rsplit('-', 1)[0]}" if never_joined else ""
         log.keep(f"{run} continues without this site: {public_reason(error)}", subject)

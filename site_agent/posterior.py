@@ -97,7 +97,8 @@ class FinishedRun:
 
         Raises StudyError if the site is not in it.
         """
-        sites, present = self.plan.study.sites, self.release.sites
+        sites = self.plan.study.sites
+        present = self.release.sites
         if site not in sites or sites.index(site) not in present:
             raise StudyError(f"{site} took no part in the release of {self.run}; name another run.")
         units = self.plan.analysis.units_in(self.release)
@@ -227,7 +228,8 @@ def _check_people(here: int, then: int, everybody: int, run: str) -> None:
 def _directions(
     dataset: SiteDataset, plan: GroupIcaPlan, tell: Callable[[str], None]
 ) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
-    asked, found = (plan.for_series, plan.asked.global_signal, plan.asked.kept), []
+    asked = (plan.for_series, plan.asked.global_signal, plan.asked.kept)
+    found = []
     for directions in directions_of(dataset.blocks(), *asked):
         found.append(directions)
         tell(f"{len(found)} of {len(dataset.lengths)} participants")
@@ -241,7 +243,8 @@ def _write(
     results: Mapping[str, Result],
     own_patients: bool,
 ) -> tuple[str, ...]:
-    study, space = finished.plan.study, finished.space
+    study = finished.plan.study
+    space = finished.space
     sentences = posterior_summary(posterior, results, study.privacy.colluding_sites, own_patients)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.chmod(0o700)  # also of an existing one
@@ -271,7 +274,9 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
     """Write a set's maps, marked as kept except those of the release; none if there are none."""
     if "components" not in result.images:
         return None
-    study, space, images = finished.plan.study, finished.space, result.images["components"]
+    study = finished.plan.study
+    space = finished.space
+    images = result.images["components"]
     grid = image_set_grid(space, images)
     about = {
         "Description": f"{NAMES[name]}. {images.caption}",
@@ -282,7 +287,8 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
         front = f"tpl-{grid.kind.space}_den-{grid.kind.density}"
         content = grid, on_grid(space, images, images.values), images.labels, about
         stem = f"{front}_desc-{label(study.study + name)}"
-        place, kept = surface_folder(target, grid), name != "release"
+        place = surface_folder(target, grid)
+        kept = name != "release"
         return write_surface(place, stem, "components", *content, kept=kept)[0]
     resolution = resolution_label(grid)
     parts = (f"tpl-{study.data.space}", f"res-{resolution}" if resolution else "")
@@ -310,7 +316,8 @@ def posterior_summary(
     posterior: Posterior, results: Mapping[str, Result], colluding: int, own_patients: bool
 ) -> tuple[str, ...]:
     """Return a summary of the posterior, in sentences."""
-    spreads, taken = posterior.spreads, posterior.taken
+    spreads = posterior.spreads
+    taken = posterior.taken
     whose = "this hospital's own patients" if own_patients else "all hospitals' participants"
     found = {name: int(result.numbers["found"]) for name, result in results.items()}
     own = count(taken.persons, "participant")

@@ -29,7 +29,8 @@ class SettingsFiles:
     """
 
     def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder, self._clock = folder, clock
+        self._folder = folder
+        self._clock = clock
         self._read = self._seen = self._stamp()
         self._since = clock.now()
         self.first = Settings(SiteConfig.load(folder), Policy.load(folder))
@@ -42,9 +43,11 @@ class SettingsFiles:
         It returns None while one is being written: half a file must not count, nor the defaults of
         an empty one. The same object is returned for as long as nothing changed.
         """
-        stamp, now = self._stamp(), self._clock.now()
+        stamp = self._stamp()
+        now = self._clock.now()
         if stamp != self._seen:
-            self._seen, self._since = stamp, now
+            self._seen = stamp
+            self._since = now
         if stamp != self._read:
             if now - self._since < _STANDS:
                 return None

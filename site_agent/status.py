@@ -25,7 +25,8 @@ class ListedApproval:
 
     def as_json(self) -> dict[str, object]:
         """Return the content of ``status --json``."""
-        study, terms = self.approval.study, self.approval.terms
+        study = self.approval.study
+        terms = self.approval.terms
         return {
             "study": study.study,
             "algorithm": study.algorithm,
@@ -96,7 +97,9 @@ class SiteStatus:
 
 def read_status(folder: Path) -> SiteStatus:
     """Read a site's folder; raises ConfigurationError if a file can't be read."""
-    config, identity, trust = SiteConfig.load(folder), load_identity(folder), read_pinned(folder)
+    config = SiteConfig.load(folder)
+    identity = load_identity(folder)
+    trust = read_pinned(folder)
     older = _older(folder, config, identity)
     approved = tuple(
         ListedApproval(each, older.get(each.study.study) or _refused(trust, each))
@@ -116,7 +119,8 @@ def read_status(folder: Path) -> SiteStatus:
 
 def approval_line(approval: Approval) -> str:
     """Return a line about an approval."""
-    study, terms = approval.study, approval.terms
+    study = approval.study
+    terms = approval.terms
     p = study.privacy
     text = f"{study.study}: {study.algorithm}, ε ≤ {p.epsilon:g} at δ = {p.delta:g}, unit {p.unit}"
     text += f", {count(terms.runs, 'run')}"

@@ -150,9 +150,12 @@ class Average(AnalysisPlan[AverageParameters]):
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget."""
-        norm, entries, views = self.parameters.bound, self.shape.features, bool(self.shape.views)
+        norm = self.parameters.bound
+        entries = self.shape.features
+        views = bool(self.shape.views)
         if self.parameters.most_missing:
-            name, bound = "covered_squares" if views else "covered_volume", self._blocks
+            name = "covered_squares" if views else "covered_volume"
+            bound = self._blocks
             return (
                 PlannedRelease(
                     stage="average",
@@ -189,7 +192,9 @@ class Average(AnalysisPlan[AverageParameters]):
     @property
     def _blocks(self) -> BlocksBound:
         """Bound of the means, with squares of feature vectors, and of the missing entries."""
-        norm, entries, left = self.parameters.bound, self.shape.features, 1 - COVERAGE_SHARE
+        norm = self.parameters.bound
+        entries = self.shape.features
+        left = 1 - COVERAGE_SHARE
         own = Block("mean", entries, norm, 2.0 * norm, left)
         if self.shape.views:
             own = Block("moments", 2 * entries, math.sqrt(1.5) * norm, 2.0 * norm, left)
@@ -202,10 +207,12 @@ class Average(AnalysisPlan[AverageParameters]):
         which a result reports. A usual one's squared norm is assumed to be four fifths of that.
         """
         (planned,) = self.releases
-        units, entries = sum(self.shape.units), self.shape.features
+        units = sum(self.shape.units)
+        entries = self.shape.features
         noise = mean_noise(planned.bound, round_deviation(planned, self.shape))
         chance = self.parameters.bound / math.sqrt(units * entries)
-        error, most = math.hypot(noise, math.sqrt(_USUAL) * chance), math.hypot(noise, chance)
+        error = math.hypot(noise, math.sqrt(_USUAL) * chance)
+        most = math.hypot(noise, chance)
         floor = float(-ndtri((1 - self.parameters.confidence) / (2 * entries))) * most
         ranged = "from only noise to the largest sampling error"
         return (

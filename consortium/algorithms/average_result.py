@@ -70,7 +70,8 @@ def average_result(
     """
     shares = _shares(parameters, shape, bound, release)
     estimated = _estimated(parameters, shape, bound, release, shares)
-    found, floor = estimated.found, float(np.median(estimated.floors))
+    found = estimated.found
+    floor = float(np.median(estimated.floors))
     numbers: dict[str, float | int | str] = {
         "noise_deviation": mean_noise(bound, release.deviation),
         "standard_error": float(np.median(estimated.errors)),
@@ -113,13 +114,16 @@ def _estimated(
     shares: EstimatedShares | None,
 ) -> Estimated:
     """Divide the sums by those who have the entry; the error counts the noise of their share."""
-    moments, size = release.values, shape.features
+    moments = release.values
+    size = shape.features
     if isinstance(bound, BlocksBound):
         moments = bound.split(moments)[bound.blocks[0].name]
     there = np.ones(size) if shares is None else shares.divisors
     unsure = 0.0 if shares is None else shares.unsure
-    level, limit = mean_noise(bound, release.deviation) / there, parameters.bound
-    mean, squares = moments[:size] / there, math.sqrt(2.0) * limit * moments[size:]
+    level = mean_noise(bound, release.deviation) / there
+    limit = parameters.bound
+    mean = moments[:size] / there
+    squares = math.sqrt(2.0) * limit * moments[size:]
     if len(squares):
         variances = entry_variances(mean, squares / there, level, limit)
     else:
@@ -150,7 +154,8 @@ def _headline(found: Array, floor: float) -> str:
 
 
 def _images(estimated: Estimated, floor: float, meaning: str) -> dict[str, ImageSet]:
-    names, shown = ("mean",), (bool(estimated.found.any()),)
+    names = ("mean",)
+    shown = (bool(estimated.found.any()),)
     found = {
         "mean": ImageSet(
             estimated.means[:, None],
@@ -188,14 +193,16 @@ def _table(parameters: AverageParameters, shape: Shape, estimated: Estimated) ->
     half = float(ndtri((1 + parameters.confidence) / 2)) * estimated.errors
     rows = list[tuple[Cell, ...]]()
     for place, name in enumerate(shape.entry_names[:MOST_ROWS]):
-        mean, apart = float(estimated.means[place]), float(half[place])
+        mean = float(estimated.means[place])
+        apart = float(half[place])
         state: State = "found" if estimated.found[place] else "not found"
         if estimated.withheld[place]:
             state = "withheld"
         cell = Finding(mean, mean - apart, mean + apart, state)
         share = () if estimated.shares is None else (float(estimated.shares.values[place]),)
         rows.append((*name, cell, *share))
-    percent, columns = f"{100 * parameters.confidence:g}", ("view", "entry", "mean")
+    percent = f"{100 * parameters.confidence:g}"
+    columns = ("view", "entry", "mean")
     return Table(
         f"Means over the participants of these sites, clipped, with {percent} % intervals for "
         f"noise and chance; found are those that differ from zero, all together at {percent} %.",

@@ -281,7 +281,8 @@ class AnalysisPlan(ABC, Generic[P]):
     """Examples that together ask for every statistic, in every unit that it is for."""
 
     def __init__(self, parameters: P, shape: Shape) -> None:
-        self.parameters, self.shape = parameters, shape
+        self.parameters = parameters
+        self.shape = shape
 
     @property
     @abstractmethod

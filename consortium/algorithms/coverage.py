@@ -66,7 +66,9 @@ def places_by_part(
     if not shape.views:
         places = shape.region_places if shape.places is None else shape.places.coordinates
         return ((slice(0, shape.features), places),)
-    named, sizes, start = {view.name: view for view in views}, dict(shape.views), 0
+    named = {view.name: view for view in views}
+    sizes = dict(shape.views)
+    start = 0
     found = list[tuple[slice, Array | None]]()
     for name in names or sizes:
         size = sizes[name]

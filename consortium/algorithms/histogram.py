@@ -94,7 +94,8 @@ def bins_of(entries: Array, edges: Array) -> NDArray[np.int64]:
     edges : array, length K + 1
         In the column's own unit.
     """
-    low, high = float(edges[0]), float(edges[-1])
+    low = float(edges[0])
+    high = float(edges[-1])
     values = low + (entries + 1.0) / 2.0 * (high - low)
     places = np.searchsorted(edges, values + _ROUNDING * (high - low), side="right") - 1
     return np.clip(places, 0, len(edges) - 2).astype(np.int64)
@@ -137,7 +138,8 @@ class Histogram(AnalysisPlan[HistogramParameters]):
 
         Raises StudyError if the view has no such entry, or it is one level of a column.
         """
-        view, number = self.parameters.view, self.parameters.entry
+        view = self.parameters.view
+        number = self.parameters.entry
         place = self.shape.view_slice(view, "analysis.view")
         if number > place.stop - place.start:
             raise StudyError(
@@ -150,7 +152,8 @@ class Histogram(AnalysisPlan[HistogramParameters]):
                 "column, 1 for participants with it and 0 for the others; ask 'average' for the "
                 "share of each level."
             )
-        bins, bound = self.parameters.bins, Bound(1.0, cone=True)
+        bins = self.parameters.bins
+        bound = Bound(1.0, cone=True)
         return (
             PlannedRelease(
                 stage="histogram",
@@ -198,7 +201,9 @@ def _width(plan: Histogram, deviation: float) -> float:
 
 
 def _result(plan: Histogram, release: Release) -> Result:
-    parameters, name, half = plan.parameters, plan.column, plan.half_width(release.deviation)
+    parameters = plan.parameters
+    name = plan.column
+    half = plan.half_width(release.deviation)
     persons = round(plan.units_in(release).sum())
     edges = plan.edges
     shares = release.values + (1.0 - release.values.sum()) / parameters.bins

@@ -52,7 +52,8 @@ class Model:
             return Finding(state="withheld")
         if place in self.own:
             functions = self.own[place]
-            value, ends = functions[0](value), [f(end) for f in functions for end in (low, high)]
+            value = functions[0](value)
+            ends = [f(end) for f in functions for end in (low, high)]
         else:
             ends = [f * end for f in (self.least, self.most) for end in (low, high)]
             value *= self.factor
@@ -104,7 +105,8 @@ class LeastSquaresQuestion:
 
     def moment(self, values: Array, deviation: float, sites: Sequence[int]) -> NoisyMoment:
         """Undo the packing, and leave out constants of sites that did not answer."""
-        parts, kept = self.parts(sites), self.kept(sites)
+        parts = self.parts(sites)
+        kept = self.kept(sites)
         matrix = unpack_symmetric(values)[np.ix_(kept, kept)]
         units = sum(self.shape.units[site] for site in sites)
         own = self.weights[kept]
@@ -170,7 +172,8 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
     ``predictor`` is only for prediction: stabilized coefficients, which are shrunk to zero by the
     noise. The page and the tables don't show them.
     """
-    uncertainty, target = report_uncertainty(question, fit), question.place
+    uncertainty = report_uncertainty(question, fit)
+    target = question.place
     values, low, high = (
         np.insert(
             [getattr(f, end) if f.reported else 0.0 for f in uncertainty.coefficients], target, 0.0
@@ -208,7 +211,8 @@ def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:
 
 def report_uncertainty(question: LeastSquaresQuestion, fit: Fit) -> LinearTables:
     """Return the uncertainty of every number; nothing where an end of an interval is open."""
-    many, confidence = fit.moment.entries, question.confidence
+    many = fit.moment.entries
+    confidence = question.confidence
     ends = fit.intervals(confidence)
     if ends is None:
         nothing = Finding(state="withheld")

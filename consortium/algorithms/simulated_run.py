@@ -102,7 +102,8 @@ def _rows(
     spoken: Sequence[Array],
 ) -> Array:
     """Return the sites' answers, one row each."""
-    local, rows = plan.statistics[query.statistic], []
+    local = plan.statistics[query.statistic]
+    rows = []
     for number, site in enumerate(sites):
         asked = replace(query, site=number)
         if planned.neighbours:
@@ -128,7 +129,8 @@ def _released(
     planned: PlannedRelease, shape: Shape, rows: Array, generator: np.random.Generator
 ) -> Release:
     """Return the mean over the participants of all sites, or each site's answer, with noise."""
-    units, level = np.array(shape.units, dtype=np.float64), round_deviation(planned, shape)
+    units = np.array(shape.units, dtype=np.float64)
+    level = round_deviation(planned, shape)
     present = tuple(range(len(units)))
     if planned.released == "each":
         levels = level * units.min() / units[:, None]

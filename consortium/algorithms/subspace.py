@@ -103,7 +103,8 @@ class ProjectorPlan(OnBasis):
     """
 
     def __init__(self, asked: Directions, shape: Shape) -> None:
-        self.asked, self.shape = asked, shape
+        self.asked = asked
+        self.shape = shape
 
     @property
     def projectors(self) -> "ProjectorPlan":
@@ -137,7 +138,8 @@ class ProjectorPlan(OnBasis):
 
         Raises StudyError if the study asks for finer waves than its voxels or mesh can hold.
         """
-        places, kept = self.shape.places, self.asked.kept
+        places = self.shape.places
+        kept = self.asked.kept
         if self.basis != "smooth" or places is None:
             return 0.0
         if self.asked.cutoff is not None:
@@ -176,7 +178,8 @@ class ProjectorPlan(OnBasis):
 
         Raises StudyError if the unit is not a participant, or the basis doesn't fit the data.
         """
-        kept, volumes = self.asked.kept, self.shape.mean_length
+        kept = self.asked.kept
+        volumes = self.shape.mean_length
         if self.shape.unit != "subject":
             raise StudyError(
                 "field 'privacy.unit': group_ica takes each participant's directions as a whole; "
@@ -216,9 +219,11 @@ def checked_cutoff(places: AnyPlaces, cutoff: float) -> float:
     if cutoff >= places.finest:
         return cutoff
     if isinstance(places, SurfacePlaces):
-        what, remedy = "the modes of the study's mesh", ""
+        what = "the modes of the study's mesh"
+        remedy = ""
     else:
-        what, remedy = "voxels of this size", ", or a finer data.resolution"
+        what = "voxels of this size"
+        remedy = ", or a finer data.resolution"
     raise StudyError(
         f"field 'analysis.cutoff': {cutoff:g} mm is too short for {what}; take "
         f"{places.finest:.4g} mm or more{remedy}."
@@ -245,7 +250,8 @@ def mean_projector(plan: _WithProjectors, data: SiteData, query: Query, bound: B
     orthonormalized after it.
     """
     del query
-    asked, basis = plan.projectors.asked, plan.projectors.for_series
+    asked = plan.projectors.asked
+    basis = plan.projectors.for_series
     size = data.features if basis is None else basis.shape[1]
     scale = min(1.0, bound.norm / math.sqrt(asked.kept))
     part = partial(_sum_projectors, size, basis, asked.global_signal, asked.kept, scale)

@@ -40,7 +40,9 @@ def expect(plan: ProjectorPlan) -> tuple[Expectation, ...]:
 
 def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
     """Return the forecast of a release of shared directions, in words."""
-    seen, kept, least = plan.cosines[plan.cosines > 0], plan.asked.kept, plan.asked.least
+    seen = plan.cosines[plan.cosines > 0]
+    kept = plan.asked.kept
+    least = plan.asked.least
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
     basis = (
         f"The {kept} leading directions of each participant in a basis of {plan.size} maps "

@@ -64,7 +64,8 @@ class Units(FrozenModel):
         """Parts of the units with 1, 2 … rows: of most entropy with ``usual_rows``."""
         each = 1.0 / np.arange(1, self.most_rows + 1)
         wanted = max(1.0 / self.usual_rows, each[-1])
-        low, high = -_STEEPEST, _STEEPEST
+        low = -_STEEPEST
+        high = _STEEPEST
         parts = np.ones(len(each))
         for _ in range(_HALVINGS):
             tilt = (low + high) / 2
@@ -88,21 +89,27 @@ class Units(FrozenModel):
         most : float, or array of length S
             Maximum of <t, t>. Its minimum is that of units with one row.
         """
-        rows, sizes = np.arange(1, self.most_rows + 1)[:, None], self.sizes[:, None]
-        apart, own, part = squares * (rows - 1) / rows, squares, np.full(len(rows), self.differ)
+        rows = np.arange(1, self.most_rows + 1)[:, None]
+        sizes = self.sizes[:, None]
+        apart = squares * (rows - 1) / rows
+        own = squares
+        part = np.full(len(rows), self.differ)
         part = part[:, None]
         if not slope:
             q = 0.5 - np.sqrt(np.maximum(0.25 - squares, 0.0))
             chance = np.maximum(1 - q**rows - (1 - q) ** rows, _RARE)  # that a unit has both
             part = np.minimum(self.differ * chance / (sizes * chance).sum(axis=0), 1.0)
-            part, apart = part * (rows > 1), apart / chance
+            part = part * (rows > 1)
+            apart = apart / chance
             own = (q - q**rows) / chance * (1 - 2 * q) + q**2
-        whole, means = apart * self._weight(rows), np.maximum(own - apart, 0.0)
+        whole = apart * self._weight(rows)
+        means = np.maximum(own - apart, 0.0)
         within = np.clip(most - means, np.minimum(apart, whole), whole)
         between = np.maximum(squares - part * apart, 0.0)
         variances = (self.correlation + (1 - self.correlation) / rows) / self.deviation**2
         kept = np.square(within) / np.maximum(whole, _RARE)
-        found, varied = between + part * within, variances * (between + part * kept)
+        found = between + part * within
+        varied = variances * (between + part * kept)
         return (sizes * found).sum(axis=0), (sizes * varied).sum(axis=0)
 
     @property

@@ -131,7 +131,8 @@ def program(help_text: str, terminal: Terminal) -> typer.Typer:
         ] = False,
     ) -> None:
         del version
-        terminal.verbose, terminal.quiet = verbose, quiet
+        terminal.verbose = verbose
+        terminal.quiet = quiet
         terminal.__dict__.pop("console", None)  # of an earlier command in this process
 
     return app

@@ -123,7 +123,8 @@ class DelimitedTable:
         another one is read. Other tables have row names if every row has one cell more than the
         header.
         """
-        many, first = len(self.header), self.label_column is None
+        many = len(self.header)
+        first = self.label_column is None
         for row in self._parsed():
             if row.trouble is not None:
                 yield row

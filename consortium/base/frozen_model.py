@@ -62,7 +62,8 @@ class FrozenModel(BaseModel):
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
         """Return its JSON schema, with the descriptions of the fields in the code."""
         schema = super().model_json_schema(*args, **options)
-        kinds, ahead = {cls.__name__: cls}, [FrozenModel]
+        kinds = {cls.__name__: cls}
+        ahead = [FrozenModel]
         while ahead:
             kind = ahead.pop()
             kinds.setdefault(kind.__name__, kind)

@@ -80,7 +80,8 @@ def kept_arrays(kind: str, key: str, source: str, make: Callable[[], Arrays]) ->
 @contextmanager
 def _turn(path: Path) -> Iterator[None]:
     """Wait while another process makes the same arrays, if locks are available."""
-    lock, patience = None, time.monotonic() + _PATIENCE
+    lock = None
+    patience = time.monotonic() + _PATIENCE
     try:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +118,8 @@ def _read(path: Path, name: str) -> Arrays:
     header = json.loads(whole[_ALIGNED : _ALIGNED + length].tobytes())
     if header["name"] != name:
         raise ValueError(path)
-    arrays, start = {}, _after(_ALIGNED + length)
+    arrays = {}
+    start = _after(_ALIGNED + length)
     for each, kind, shape in header["arrays"]:
         dtype = np.dtype(kind)
         if dtype.kind not in _KINDS:
@@ -152,7 +154,8 @@ def _write(path: Path, name: str, arrays: Arrays) -> None:
 def _put(file: IO[bytes], name: str, arrays: Arrays) -> None:
     layout = [[each, array.dtype.str, array.shape] for each, array in arrays.items()]
     header = json.dumps({"name": name, "arrays": layout}).encode()
-    digest, place = hashlib.sha256(), _DIGEST
+    digest = hashlib.sha256()
+    place = _DIGEST
     file.write(bytes(_DIGEST))
     length = len(header).to_bytes(_ALIGNED - _DIGEST, "little")
     flat = (np.ascontiguousarray(array).reshape(-1).data for array in arrays.values())

@@ -53,7 +53,8 @@ def write_model(path: Path, model: BaseModel, title: str) -> None:
 
 
 def _lines(model: BaseModel, indent: str) -> Iterator[str]:
-    plain, texts = model.model_dump(mode="json", by_alias=True), field_texts(type(model))
+    plain = model.model_dump(mode="json", by_alias=True)
+    texts = field_texts(type(model))
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         yield from [] if indent else [""]

@@ -43,7 +43,8 @@ def sizes_unpacked(packed: bytes) -> Iterator[int]:
 
     Raises zlib.error if it is not a zlib stream.
     """
-    unpacker, part = zlib.decompressobj(), b""
+    unpacker = zlib.decompressobj()
+    part = b""
     while packed or part:
         part = unpacker.decompress(packed, _PART)
         packed = unpacker.unconsumed_tail

@@ -136,7 +136,8 @@ def joint(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
         As for `compare_coefficients`, or a column's name for all its levels against the first.
     """
     wide = [each for text in expressions for each in _levels_of(released, text)]
-    weights, rank = _directions(released, wide), len(wide)
+    weights = _directions(released, wide)
+    rank = len(wide)
     values = released.values @ weights.T
     chance = weights @ released.chance @ weights.T * released.variances[:, None, None]
     inverse = np.linalg.inv(_told_apart(released, chance + weights @ released.noise @ weights.T))

@@ -161,7 +161,8 @@ def not_covered(record: ScheduledStudy, today: date) -> list[str]:
     ConsortiumError if a file or the exchange can't be used, or the study is not the one that was
     deployed.
     """
-    signed, exchange = _signed(record), record.open_exchange()
+    signed = _signed(record)
+    exchange = record.open_exchange()
     study = signed.study
     missing = [*uncovered_sites(exchange, study, signed.keys, today).values()]
     return missing if len(study.sites) - len(missing) < study.fewest else []

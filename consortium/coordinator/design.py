@@ -118,7 +118,8 @@ def design(assumed: Assumed) -> StudyDesign:
 
     Raises ConsortiumError if the study itself can't be planned.
     """
-    study, outlook = assumed.study, Outlook(assumed.plan)
+    study = assumed.study
+    outlook = Outlook(assumed.plan)
     more = [(extra, assumed.with_hospitals(extra)) for extra in HOSPITALS]
     curves = {
         "epsilon": _points(
@@ -147,7 +148,8 @@ def _sentences(
     assumed: Assumed, expected: Expected, curves: Mapping[str, Sequence[Point]]
 ) -> tuple[str, ...]:
     """State the effects of half of ε, more participants and more hospitals on the first number."""
-    first, epsilon = expected[0], assumed.study.privacy.epsilon
+    first = expected[0]
+    epsilon = assumed.study.privacy.epsilon
     each = round(sum(assumed.subjects) / len(assumed.subjects))
     two = assumed.with_hospitals(2)
     asked = {
@@ -163,7 +165,8 @@ def _sentences(
 def _compared(what: str, first: Expectation, point: Point) -> str:
     if not point.expected:
         return f"{what}: such a study can't be planned."
-    now, then = first.value, point.expected[0].value
+    now = first.value
+    then = point.expected[0].value
     if number(now) == number(then):
         return f"{what}: {first.name} stays at {number(now)}."
     judged = "better" if (then > now) == first.rises else "worse"
@@ -197,7 +200,8 @@ def project_accounts(
     delta : float
         δ of the ledger.
     """
-    found, most = [], mu_of(limit, delta)
+    found = []
+    most = mu_of(limit, delta)
     for site in dict.fromkeys(site for plan in plans for site in plan.study.sites):
         mine = [p.site_loss(p.study.sites.index(site)) for p in plans if site in p.study.sites]
         yearly = math.sqrt(runs) * math.hypot(*mine)
@@ -234,8 +238,10 @@ def design_studies(
             "The studies protect different units, whose accounts are kept apart; design those of "
             "one unit together."
         )
-    designs, policy = tuple(design(each) for each in assumed), Policy()
-    limit, plans = policy.allowance(units.pop()).total, [each.outlook.plan for each in designs]
+    designs = tuple(design(each) for each in assumed)
+    policy = Policy()
+    limit = policy.allowance(units.pop()).total
+    plans = [each.outlook.plan for each in designs]
     found = project_accounts(plans, runs, years, limit, policy.delta)
     page, _ = write_design(folder, designs, ProjectedLedgers(found, runs, limit, policy.delta))
     return page, designs
@@ -301,14 +307,16 @@ def _now(found: StudyDesign, curve: str) -> float:
 
 
 def _path(points: Sequence[Point]) -> str:
-    first, last = points[0], points[-1]
+    first = points[0]
+    last = points[-1]
     ends = (first.expected[0].value, last.expected[0].value)
     return f"from {number(ends[0])} at {first.at:,.4g} to {number(ends[1])} at {last.at:,.4g}"
 
 
 def _wrapped(text: str) -> str:
     """Break a long name into lines."""
-    words, lines = text.split(), [""]
+    words = text.split()
+    lines = [""]
     for word in words:
         if len(lines[-1]) + len(word) > 26:
             lines.append("")
@@ -317,7 +325,8 @@ def _wrapped(text: str) -> str:
 
 
 def _study(found: StudyDesign) -> dict[str, Any]:
-    study, outlook = found.assumed.study, found.outlook
+    study = found.assumed.study
+    outlook = found.outlook
     return {
         "study": study.study,
         "digest": study.digest,

@@ -46,7 +46,8 @@ def check_centre(office: CoordinatorParts, around: Surroundings) -> list[Check]:
     -------
     list of Check
     """
-    place, shared = office.exchange, directory_of(office.exchange)
+    place = office.exchange
+    shared = directory_of(office.exchange)
     looks: dict[str, Callable[[], Check]] = {
         "keys": lambda: _keys(office),
         "roster": lambda: _roster(office),
@@ -62,7 +63,8 @@ def check_centre(office: CoordinatorParts, around: Surroundings) -> list[Check]:
         "Prefect": lambda: _prefect(around.environment),
     }
     if office.study is not None:
-        path, today = office.study, datetime.fromtimestamp(around.now(), UTC).date()
+        path = office.study
+        today = datetime.fromtimestamp(around.now(), UTC).date()
         looks |= {
             "study": lambda: _study(office, path),
             "approvals": lambda: _approvals(office, path, today),
@@ -100,7 +102,8 @@ def _study(office: CoordinatorParts, path: Path) -> Check:
 def _approvals(office: CoordinatorParts, path: Path, today: date) -> Check:
     """State which sites' standing approvals on the exchange cover one more run."""
     signed = read_signed(path, read_roster(office.roster))
-    study, exchange = signed.study, open_exchange(office.exchange, office.credentials)
+    study = signed.study
+    exchange = open_exchange(office.exchange, office.credentials)
     missing = uncovered_sites(exchange, study, signed.keys, today)
     if not missing:
         return Check("approvals", "ok", "Every site's approval covers the next run.")

@@ -100,7 +100,8 @@ def _meaning(plan: Plan) -> Iterator[Figure]:
     yield Figure("rate of false alarms", percent(FALSE_ALARMS), "chosen for all studies", "")
     yield Figure("bets that a coin wins", percent(best_guess(0.0)), "by definition", "")
     for name, mu in (("coalition", plan.mu), ("outsider", plan.outsider_mu)):
-        power, guess = percent(detection_power(mu)), percent(best_guess(mu))
+        power = percent(detection_power(mu))
+        guess = percent(best_guess(mu))
         yield Figure(f"found by the best test, {name}", power, PLAN, f"{name}.mu", "power at μ of")
         yield Figure(f"bets won, {name}", guess, PLAN, f"{name}.mu", "best guess at μ of")
 
@@ -111,7 +112,8 @@ def _person(plan: Plan, volumes: int) -> Iterator[Figure]:
     mu = person_loss(plan.mu, volumes)
     how = "volumes of a participant times μ of"
     yield Figure("volumes of a participant", f"{volumes:,}", "--volumes", "")
-    epsilon, power = number(epsilon_of(mu, plan.delta)), percent(detection_power(mu))
+    epsilon = number(epsilon_of(mu, plan.delta))
+    power = percent(detection_power(mu))
     yield Figure("ε of a participant", epsilon, PLAN, "coalition.mu", f"ε at {how}")
     yield Figure(
         "participants found by the best test", power, PLAN, "coalition.mu", f"power at {how}"
@@ -119,7 +121,8 @@ def _person(plan: Plan, volumes: int) -> Iterator[Figure]:
 
 
 def _sizes(plan: Plan) -> Iterator[Figure]:
-    shape, unit = plan.shape, plan.shape.unit
+    shape = plan.shape
+    unit = plan.shape.unit
     yield Figure("hospitals", str(len(plan.study.sites)), STUDY, "sites", "length of")
     yield Figure("fewest hospitals of a run", str(plan.study.fewest), STUDY, "quorum")
     for site, persons in zip(plan.study.sites, shape.subjects, strict=True):
@@ -205,8 +208,10 @@ def _filled(texts: Iterable[str], facts: Facts) -> Iterator[str]:
 
 def _facts(outlook: Outlook, texts: Mapping[str, str]) -> Facts:
     """Return the values of the file's placeholders, and the paragraphs that apply."""
-    plan, study = outlook.plan, outlook.plan.study
-    views, rules = "; ".join(view.heading for view in study.features), ", ".join(study.data.persons)
+    plan = outlook.plan
+    study = outlook.plan.study
+    views = "; ".join(view.heading for view in study.features)
+    rules = ", ".join(study.data.persons)
     summed = () if outlook.alone else (SENT[study.privacy.exact],)
     answered = (ANSWERED,) if any(stage.mechanism.each for stage in plan.stages) else ()
     alone = "each hospital's noisy answer"
@@ -247,7 +252,8 @@ def _lines(
 
 
 def _risks(plan: Plan, texts: Mapping[str, str]) -> Iterator[str]:
-    privacy, seen = plan.study.privacy, plan.outsider_epsilon
+    privacy = plan.study.privacy
+    seen = plan.outsider_epsilon
     yield protected_text(privacy.unit)
     yield (
         f"One run costs at most ε = {number(plan.epsilon)} against the coordinator together with "

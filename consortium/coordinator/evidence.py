@@ -84,7 +84,9 @@ def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> 
 
     Raises ExchangeError if one is missing. Raises OutputError if a file can't be written.
     """
-    mail, sizes, place = releases.mail, releases.sizes, folder / kept.EVIDENCE
+    mail = releases.mail
+    sizes = releases.sizes
+    place = folder / kept.EVIDENCE
     names = Names(mail.context.run)
     fetched = {
         kept.ANNOUNCED: (names.study(), MOST_ANNOUNCEMENT),

@@ -49,9 +49,12 @@ def fetch_late(folder: Path, exchange: Exchange) -> Found:
     written.
     """
     provenance = read_provenance(folder, None, Verdict())
-    record, names = provenance.record, Names(provenance.record.run)
+    record = provenance.record
+    names = Names(provenance.record.run)
     limit = most_closing(_rounds(record)) + OVERHEAD
-    added, missing, refused = [], [], []
+    added = []
+    missing = []
+    refused = []
     for site in provenance.context.study.sites:
         file = f"{kept.ATTESTED}/{site}"
         if record.read(file) is not None:

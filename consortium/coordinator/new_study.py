@@ -215,7 +215,8 @@ def _with_tables(answers: Mapping[str, str]) -> dict[str, Any]:
     """Return values of the answers, and limits and groups for each column and site."""
     files = {name: given_file(answers.get(name, "")) for name in ("limits", "groups")}
     read = {name: _read(name, said) for name, said in answers.items() if not files.get(name)}
-    groups, limits = files["groups"], files["limits"]
+    groups = files["groups"]
+    limits = files["limits"]
     if "groups" in answers:
         same = dict.fromkeys(read["sites"], read.get("groups"))
         read["groups"] = read_groups(groups, read["sites"], read["levels"]) if groups else same

@@ -58,7 +58,8 @@ class Publisher:
         report = account(plan, rounds, _most_volumes(plan), self.sampler)
         day = datetime.now(UTC).date()
         if self.machine is not None:
-            report, day = self.machine.put_into(report), self.machine.day
+            report = self.machine.put_into(report)
+            day = self.machine.day
         done = finish_result(
             study=self.study,
             space=self.space,

@@ -54,14 +54,16 @@ def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Pat
         raise ConfigurationError(
             "A job for a platform needs cape-relay; run 'pip install \"cape-consortium[relay]\"'."
         ) from error
-    clients, name = how.clients or study.sites, study.study
+    clients = how.clients or study.sites
+    name = study.study
     if len(set(clients)) != len(study.sites):
         raise StudyError(
             f"--clients must give {len(study.sites)} different names, one for each site of the "
             f"study ({', '.join(study.sites)})."
         )
     carried = (f"runs/{name}-", f"consent/{name}/", "ledgers/")
-    least, last = len(clients) - study.privacy.dropouts, f"runs/{name}-*/end"
+    least = len(clients) - study.privacy.dropouts
+    last = f"runs/{name}-*/end"
     made = job.Job(name, tuple(clients), least, carried, last, how.wait, how.hours)
     try:
         if platform is Platform.nvflare:

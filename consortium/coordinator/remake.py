@@ -213,7 +213,8 @@ def _says(name: str, what: str) -> ContradictionError:
 
 def _how(parts: Mapping[str, float]) -> str:
     """State which parts differ, and by how much."""
-    every, sizes = list(parts), [far for far in parts.values() if math.isfinite(far)]
+    every = list(parts)
+    sizes = [far for far in parts.values() if math.isfinite(far)]
     names = ", ".join(every[:3]) + (f" and {len(every) - 3} more" if len(every) > 3 else "")
     return f"{names} (by up to {max(sizes):.1g} of the largest value)" if sizes else names
 
@@ -263,9 +264,11 @@ def _printed_apart(one: str, other: str) -> float:
     if one.lstrip("+-").isdigit() and other.lstrip("+-").isdigit():
         return np.inf  # a count, and no rounded number
     try:
-        first, second = Decimal(one), Decimal(other)
+        first = Decimal(one)
+        second = Decimal(other)
         last = max(Decimal(1).scaleb(int(each.as_tuple().exponent)) for each in (first, second))
-        off, size = abs(first - second) - last, max(abs(first), abs(second))
+        off = abs(first - second) - last
+        size = max(abs(first), abs(second))
         return float(off / size) if off > 0 else 0.0
     except ArithmeticError:  # a number may have any length
         return np.inf
@@ -275,7 +278,8 @@ def _printed_apart(one: str, other: str) -> float:
 
 
 def _images(one: Path, other: Path) -> dict[str, float]:
-    first, second = open_image(one), open_image(other)
+    first = open_image(one)
+    second = open_image(other)
     a, b = (np.asarray(image.dataobj, dtype=np.float64) for image in (first, second))
     if a.shape != b.shape or not np.allclose(first.affine, second.affine):
         return {"shape or place": np.inf}

@@ -62,7 +62,8 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     """
     need_prefect()
     signed = read_signed(files.study, read_roster(files.roster))
-    study, keys = signed.study, signed.keys
+    study = signed.study
+    keys = signed.keys
     identity = load_identity(files.keys)
     if keys["centre"] != identity.public:
         raise StudyError(

@@ -153,7 +153,8 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
     Raises ExchangeError if the exchange can't be read. Raises OutputError if the centre's note is
     damaged.
     """
-    place, running = f"runs/{run}", in_use(folder)
+    place = f"runs/{run}"
+    running = in_use(folder)
     waiting = read_waiting(folder) if running else None  # a dead centre's deadlines mean nothing
     present = exchange.children(place)
     ended = "end" in present
@@ -174,7 +175,8 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
         since = until = None
         if state in ("awaited", "loading") and waiting is not None and name in waiting.sites:
             state = "not approved" if waiting.sites[name] == NOT_APPROVED else state
-            since, until = waiting.since, waiting.deadlines.get(name, waiting.until)
+            since = waiting.since
+            until = waiting.deadlines.get(name, waiting.until)
         standing = SiteStanding(name, heard, state, since, until)
         sites.append(replace(standing, count=counts.get(name)))
     if ended:

@@ -45,7 +45,8 @@ def simulate_study(
             result = simulation.run(lambda done: bar(done.number, simulation.plan.rounds))
         for site, one in zip(study.sites, data, strict=True):
             if out_of_it := one.survey.skipped:
-                who, why = count(len(out_of_it), "participant"), out_of_it[0].detail
+                who = count(len(out_of_it), "participant")
+                why = out_of_it[0].detail
                 console.print(f"{site}: {who} left out, the first because: {why}", soft_wrap=True)
     with suppress(OSError):  # not empty: others work in it
         work_folder(out).rmdir()

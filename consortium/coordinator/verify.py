@@ -163,7 +163,8 @@ class Checkup:
         queries: Apart,
         closing: Closing,
     ) -> set[str]:
-        study, papers = provenance.context.study, self.folder / names.EVIDENCE / STUDY_FOLDER
+        study = provenance.context.study
+        papers = self.folder / names.EVIDENCE / STUDY_FOLDER
         legend = as_contradiction(lambda: read_legend(study, papers), evidence_path(STUDY_FOLDER))
         where = computed_elsewhere(closing.platform)
         remake = Remake(

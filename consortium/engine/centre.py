@@ -153,7 +153,8 @@ class Centre:
             return read_start(self._mail.own(name, stored, START, 0))
         study = self.context.study
         places = {site: self._names.present(site) for site in study.sites}
-        timing, slot = study.timing, loading_slot(nominal_shape(study, self.context.extent))
+        timing = study.timing
+        slot = loading_slot(nominal_shape(study, self.context.extent))
         join = timing.join + slot  # before its end no site says anything
         present = AwaitedMessages.within(
             join, "present", places, MOST_NOTICE, self._accept, loading=timing.ready
@@ -171,7 +172,8 @@ class Centre:
         return self._mail.notice(data, PRESENT)
 
     def _make_hub(self) -> Hub:
-        context, key = self.context, self._identity
+        context = self.context
+        key = self._identity
         rounds = count_rounds(context.study, context.extent)
         self._sizes = Limits(len(context.study.sites), rounds, context.roster.holders)
         secret = run_secret(key.private_bytes_raw(), context.run, "hub")
@@ -202,8 +204,10 @@ class Centre:
 
     def _same(self, stored: Kept) -> None:
         session = self._open_session
-        pending, sites = session.pending, len(self.context.study.sites)
-        minimum, present = self.context.roster.minimum, set(stored.survivors)
+        pending = session.pending
+        sites = len(self.context.study.sites)
+        minimum = self.context.roster.minimum
+        present = set(stored.survivors)
         if (
             pending is None
             or (stored.stage, stored.statistic) != (pending.stage, pending.statistic)
@@ -231,11 +235,16 @@ class Centre:
         Raises SiteError if more sites are missing than the study allows, or one refuses.
         """
         session = self._open_session
-        number, stage = session.number, session.stage
-        resumes, self._resumes = self._resumes, True
-        digest, mechanism = self._ask(session, resumes=resumes), stage.mechanism
-        masked, opened = mechanism.masked_entries, mechanism.opened_entries
-        bits, each = mechanism.lattice.bits, mechanism.each
+        number = session.number
+        stage = session.stage
+        resumes = self._resumes
+        self._resumes = True
+        digest = self._ask(session, resumes=resumes)
+        mechanism = stage.mechanism
+        masked = mechanism.masked_entries
+        opened = mechanism.opened_entries
+        bits = mechanism.lattice.bits
+        each = mechanism.each
         self._hub.open(
             number,
             digest,
@@ -276,7 +285,8 @@ class Centre:
 
     def _note_counts(self, session: Session) -> None:
         """Write down the estimated number of units of each site, for `consortium status`."""
-        counts, plan = session.counts, session.plan
+        counts = session.counts
+        plan = session.plan
         rows = zip(counts.estimate.tolist(), plan.shape.units, strict=True)
         sites = dict(zip(plan.study.sites, map(list, rows), strict=True))
         content = {"units and nominal": sites, "deviation": counts.deviation}

@@ -180,7 +180,8 @@ def read_waiting(folder: Path) -> Waiting | None:
         content = json.loads(path.read_text(encoding="utf-8"))
         sites = {str(site): str(note) for site, note in content["sites"].items()}
         deadlines = {str(site): float(at) for site, at in content.get("deadlines", {}).items()}
-        since, until = float(content["since"]), float(content["until"])
+        since = float(content["since"])
+        until = float(content["until"])
         return Waiting(str(content["step"]), since, until, sites, deadlines)
     except FileNotFoundError:
         return None

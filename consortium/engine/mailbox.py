@@ -166,7 +166,8 @@ class Mailbox:
         missing = dict(wanted.places)
         self.notices.rest()  # without delay, a round doesn't read notices
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
-        pace, first = self.exchange.pace, self._waits.first_rest(self.exchange.pace)
+        pace = self.exchange.pace
+        first = self._waits.first_rest(self.exchange.pace)
         for left in self.clock.polls(longest, pace, first=first):
             self._read(self._there(missing), missing, wanted)
             if len(wanted.places) - len(missing) >= wanted.enough:

@@ -38,9 +38,11 @@ class Releases:
 
         Raises TakenError if another release of the round was posted before.
         """
-        shown, bits = stage.mechanism.shown, stage.mechanism.lattice.bits
+        shown = stage.mechanism.shown
+        bits = stage.mechanism.lattice.bits
         body = messages.encode(release_message(total, context, released, bits, shown=shown))
-        run, number = self.context.run, total.number
+        run = self.context.run
+        number = total.number
         message = seal(
             key=self.mail.identity,
             run=run,
@@ -103,7 +105,8 @@ class Releases:
 
         Raises ProtocolError if the message is not a site's attestation.
         """
-        keys, run = self.context.keys, self.context.run
+        keys = self.context.keys
+        run = self.context.run
         opened = unseal(data, keys, run=run, kind=ATTESTATION, limit=len(data), round=0)
         body = decode_closing(Attestation, opened.body, opened.sender)
         for number, code in body.refuted:
@@ -111,7 +114,8 @@ class Releases:
         return opened.sender
 
     def _posted(self, number: int, stage: Stage) -> tuple[messages.Release, bytes] | None:
-        name, nbytes = self._name(number), stage.released_bytes(len(self.context.study.sites))
+        name = self._name(number)
+        nbytes = stage.released_bytes(len(self.context.study.sites))
         stored = self.mail.get(name, self.sizes.release(nbytes, stage.heard))
         if stored is None:
             return None

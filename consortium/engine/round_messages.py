@@ -26,7 +26,10 @@ class RoundMessages:
     """
 
     def __init__(self, context: RunContext, mail: Mailbox, hub: Hub, sizes: Limits) -> None:
-        self._context, self._mail, self._hub, self._sizes = context, mail, hub, sizes
+        self._context = context
+        self._mail = mail
+        self._hub = hub
+        self._sizes = sizes
         self._names = Names(context.run)
         self.late: set[str] = set()
         """Sites that missed the last round."""
@@ -37,7 +40,8 @@ class RoundMessages:
 
     def contributions(self, number: int, stage: Stage, posted: Sequence[str] | None = None) -> None:
         """Wait for contributions, only from sites ``posted`` as survivors before a crash."""
-        study, seconds = self._context.study, self._context.study.timing.answer
+        study = self._context.study
+        seconds = self._context.study.timing.answer
         places = self.places(number, "contribution")
         if posted is not None:
             places = {site: places[site] for site in posted}

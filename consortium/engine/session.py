@@ -74,7 +74,8 @@ class Session:
         survivors : sequence of int
             Sites in the sum.
         """
-        stage, mechanism = self.stage, self.stage.mechanism
+        stage = self.stage
+        mechanism = self.stage.mechanism
         present = tuple(sorted(survivors))
         if mechanism.scheme != "none":
             self._charge(present, stage)
@@ -121,7 +122,8 @@ def per_statistic_unit(
     counts : UnitCounts
         Of the releases before; those of this one are added.
     """
-    nominal, places = np.array(plan.shape.units, dtype=np.float64)[list(present)], mechanism.places
+    nominal = np.array(plan.shape.units, dtype=np.float64)[list(present)]
+    places = mechanism.places
     if mechanism.each:
         weights = np.array([mechanism.weights[s] for s in present])
         rows = np.stack(list(own_answers(mechanism, values, present).values()))

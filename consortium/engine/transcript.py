@@ -50,7 +50,8 @@ class Transcript:
                 if record["round"] != number or ring.dtype not in RINGS.values() or ring.ndim != 1:
                     raise ValueError(number)
                 query = bytes.fromhex(record["query"])
-                stage, statistic = record["stage"], record["statistic"]
+                stage = record["stage"]
+                statistic = record["statistic"]
                 done = Kept(
                     number=number,
                     stage=stage,

@@ -83,7 +83,8 @@ class UnitCounts:
 
         Nearest to the counts among all such numbers.
         """
-        counted, found = self._counted, self._nominal.copy()
+        counted = self._counted
+        found = self._nominal.copy()
         if not counted.any():
             return found
         raw = self._sums[counted] / self._precisions[counted] - _LEAST_UNITS

@@ -47,10 +47,12 @@ def compared_clock(
     if arrival is None:
         message = "This kind of exchange does not report its time, so nothing can be compared."
         return Check("clock", "warn", message, "Compare the clock with another one.")
-    name, before = f"probes/{party}/{token}-clock", now()
+    name = f"probes/{party}/{token}-clock"
+    before = now()
     exchange.put(name, token.encode())
     try:
-        stored, after = arrival(name), now()
+        stored = arrival(name)
+        after = now()
     finally:
         take_away(exchange, name)
     off = max(before - stored, stored - after, 0.0)
@@ -90,7 +92,8 @@ def fault_of(exchange: Exchange, party: str, token: str) -> str:
     str
         The fault in a sentence, empty if there is none.
     """
-    place, data = f"probes/{party}", token.encode()
+    place = f"probes/{party}"
+    data = token.encode()
     exchange.put(f"{place}/{token}", data)
     try:
         if exchange.get(f"{place}/{token}", len(data)) != data:

@@ -238,10 +238,12 @@ class S3Exchange:
             except ExchangeError as error:
                 return error
 
-        many, waiting = max(1, min(_TOGETHER, _TOGETHER_BYTES // max(1, limit))), list(names)
+        many = max(1, min(_TOGETHER, _TOGETHER_BYTES // max(1, limit)))
+        waiting = list(names)
         with ThreadPoolExecutor(many, "s3-get") as threads:
             while waiting:
-                some, waiting = waiting[:many], waiting[many:]
+                some = waiting[:many]
+                waiting = waiting[many:]
                 yield from zip(some, threads.map(fetch, some), strict=True)
 
     def children(self, prefix: str) -> list[str]:

@@ -158,7 +158,8 @@ class Reconnecting:
 
     def __init__(self, address: Address, credentials: SftpCredentials, patience: float) -> None:
         self.address = address
-        self._credentials, self._patience = credentials, patience
+        self._credentials = credentials
+        self._patience = patience
         self._connection: Connection | None = None
         self._lock = threading.Lock()  # one connection answers one question at a time
 

@@ -128,7 +128,8 @@ def admit_site(members: Roster, request: JoinRequest, *, lost_key: bool = False)
         Whether a site of the roster may change its key without its old key's signature. The
         coordinator must then have verified the sender by other means.
     """
-    site, known = request.site, members.sites.get(request.site)
+    site = request.site
+    known = members.sites.get(request.site)
     if not members.descends_from(request.centre):
         raise StudyError(
             f"{site} asks to join the consortium with the key {fingerprint(request.centre)}, which "

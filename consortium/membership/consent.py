@@ -238,7 +238,8 @@ def uncovered_sites(
     today : date
         In UTC.
     """
-    consents, runs = read_consents(exchange, study, keys), runs_joined(exchange, study)
+    consents = read_consents(exchange, study, keys)
+    runs = runs_joined(exchange, study)
     return missing_consents(study, consents, runs, study.privacy.epsilon, today)
 
 

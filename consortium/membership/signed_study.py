@@ -133,7 +133,8 @@ def mask_digest(study: Study, folder: Path) -> str:
     A study that names more files has the SHA-256 of the mask's digest and theirs. Raises StudyError
     if the file can't be read, or is in another folder.
     """
-    name, atlas = study.data.mask, study.data.atlas
+    name = study.data.mask
+    atlas = study.data.atlas
     others = [(atlas, "atlas")] if atlas else []
     others += [(file, "file of maps") for file in study.map_files]
     template = name == "template"

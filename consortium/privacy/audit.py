@@ -120,7 +120,8 @@ def audit_scheme(
 
 def symmetric(scheme: Scheme, sites: int, colluding: int, boost: Boost, entries: int) -> Mechanism:
     """Return the dissertation's symmetric setting with τ = Δ = 1 at each site, on a fine grid."""
-    step, weight = 2.0**-16, 1.0 / sites
+    step = 2.0**-16
+    weight = 1.0 / sites
     local = weight if scheme == "local" else weight / np.sqrt(sites)
     correlated = 0.0 if scheme == "local" or boost == "exact" else weight * math.sqrt(boost)
     return Mechanism(

@@ -202,7 +202,8 @@ def clip_moment(block: Array, bound: float) -> tuple[Array, float, Array | None]
     The norm is that of the smaller of X Xᵀ and Xᵀ X.
     """
     rows = np.asarray(block, dtype=np.float64, order="F")
-    volumes, factor = rows.shape[1], 1.0
+    volumes = rows.shape[1]
+    factor = 1.0
     with np.errstate(all="ignore"):
         product, square = _squared_moment(rows)
         if _extreme(bound, square).size:

@@ -133,7 +133,8 @@ def printed_loss(sites: int, colluding: int) -> float:
 
     The symmetric setting with σ² = τ² and γ² = τ²/S.
     """
-    s, c = float(sites), float(colluding)
+    s = float(sites)
+    c = float(colluding)
     honest = s - c
     tail = 9.0 * c**2 / honest / (s * (1 + s) - 3 * c**2)
     return float(np.sqrt(s / (1 + s) * ((honest + 2) / honest + tail)))
@@ -252,7 +253,9 @@ def _program(demands: Floats, others: int) -> dict[str, object]:
     count = len(demands)
     pairs = [(s, t) for s in range(count) for t in range(count) if t != s]
     variables = 2 * count + len(pairs)
-    rows, columns, entries = [], [], []
+    rows = []
+    columns = []
+    entries = []
 
     def put(row: int, column: int, entry: float) -> None:
         rows.append(row)

@@ -103,7 +103,8 @@ class GaussianSampler:
         return k
 
     def _exact_k(self, word: int, least: int) -> int:
-        bits, value = 63, word
+        bits = 63
+        value = word
         for k in range(least, 64):
             bits, value, below = self._is_below(bits, value, partial(_share, k))
             if below:
@@ -135,7 +136,8 @@ class GaussianSampler:
         uniform = (words >> np.uint64(11)) * 2.0**-53
         kept: NDArray[np.bool_] = uniform < chance
         for place in np.flatnonzero(np.abs(uniform - chance) < _MARGIN):
-            a, b = int(j[place]), int(k[place])
+            a = int(j[place])
+            b = int(k[place])
             weight = partial(_weight, a, b, sigma)
             _, _, kept[place] = self._is_below(64, int(words[place]), weight)
         return kept

@@ -106,7 +106,8 @@ def choose_weights(
     """
     shapes = [(cost / radius**2) ** 0.25 for cost, radius in zip(costs, radii, strict=True)]
     waiting = sorted(range(len(shapes)), key=lambda k: limits[k] / shapes[k], reverse=True)
-    weights, left = list(limits), 1.0
+    weights = list(limits)
+    left = 1.0
     while waiting:
         level = math.sqrt(left / math.fsum((radii[k] * shapes[k]) ** 2 for k in waiting))
         first = waiting[-1]

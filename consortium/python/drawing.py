@@ -168,7 +168,8 @@ def _peak(image: Nifti1Image, which: int) -> tuple[float, ...]:
 def _coloured(result: Drawable, which: int) -> Nifti1Image:
     """Return a map, with zero for values that noise may have caused."""
     key = result.components_key
-    image, errors = result.components_img_, result.errors_of(key)
+    image = result.components_img_
+    errors = result.errors_of(key)
     values = _volume(image, which)
     limit: NDArray[Any] = np.full(values.shape, THRESHOLD)
     if errors is not None:

@@ -274,7 +274,8 @@ def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
     statistics = plan.analysis.statistics
     session = Session(plan)
     while session.pending is not None:
-        query, mechanism = session.pending, session.stage.mechanism
+        query = session.pending
+        mechanism = session.stage.mechanism
         local = statistics[query.statistic]
         statistic = local(plan.analysis, data, query, mechanism.bound)
         part = data.units / plan.shape.units[0]

@@ -39,7 +39,8 @@ def account(
     sampler : str, optional
         Where the noise came from, if not from the exact sampler with secret keys.
     """
-    privacy, losses = plan.study.privacy, Losses(plan, rounds)
+    privacy = plan.study.privacy
+    losses = Losses(plan, rounds)
     return PrivacyReport(
         study=plan.study.study,
         unit=privacy.unit,
@@ -84,7 +85,8 @@ class Losses:
             self._add(plan.stage(done.stage), done.survivors)
 
     def _add(self, stage: Stage, present: Sequence[int]) -> None:
-        mechanism, open_ = stage.mechanism, bool(stage.release.neighbours)
+        mechanism = stage.mechanism
+        open_ = bool(stage.release.neighbours)
         near = dict(zip(present, mechanism.coalition(present), strict=True))
         far = dict(zip(present, mechanism.outsider(present), strict=True))
         planned = mechanism.coalition()
@@ -140,7 +142,8 @@ def _cross_check(losses: Sequence[float], delta: float) -> CrossCheckRecord:
 
 def _release(plan: Plan, done: Round) -> ReleaseRecord:
     stage = plan.stage(done.stage)
-    mechanism, noise = stage.mechanism, stage.mechanism.noise
+    mechanism = stage.mechanism
+    noise = stage.mechanism.noise
     weights = mechanism.weights
     return ReleaseRecord(
         stage=stage.name,

@@ -57,7 +57,8 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
 
 
 def _check_name(target: Path, outcome: ComparedRun) -> None:
-    dense, end = target.name.endswith(DENSE), DENSE if outcome.on_mesh else _ENDS[-1]
+    dense = target.name.endswith(DENSE)
+    end = DENSE if outcome.on_mesh else _ENDS[-1]
     if dense != outcome.on_mesh or not target.name.endswith(_ENDS):
         raise DataError(
             f"{target} is not a name of a file for the maps of '{outcome.name}'; let it end in "

@@ -135,7 +135,8 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
     top = _top(values, threshold)
     volume = np.zeros(grid.shape)
     volume[grid.mask] = values
-    places, under = _mosaic_places(grid), _mosaic_brain()
+    places = _mosaic_places(grid)
+    under = _mosaic_brain()
     planes = sample(volume, places, order=1).reshape(under.shape)
     coloured = np.abs(planes) >= threshold
     shades = np.repeat(under[..., None], 3, axis=3)
@@ -154,7 +155,8 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
 @lru_cache(maxsize=2)
 def _mosaic_places(grid: Grid) -> NDArray[np.float64]:
     """Return the places of the template's voxels in the slices, in a grid's own indices."""
-    affine, shape = template().affine, template().shape
+    affine = template().affine
+    shape = template().shape
     levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2])
     axes = np.meshgrid(levels, *map(np.arange, shape[:2]), indexing="ij")
     voxels = np.stack([axes[1], axes[2], axes[0]]).reshape(3, -1)
@@ -165,7 +167,8 @@ def _mosaic_places(grid: Grid) -> NDArray[np.float64]:
 @lru_cache(maxsize=1)
 def _mosaic_brain() -> NDArray[np.float64]:
     """Return the template's slices in shades of grey, on white."""
-    affine, values = template().affine, np.asarray(template().dataobj, dtype=np.float64)
+    affine = template().affine
+    values = np.asarray(template().dataobj, dtype=np.float64)
     levels = np.round((np.array(HEIGHTS) - affine[2, 3]) / affine[2, 2]).astype(int)
     shades = np.where(inside_brain(), 255 * values / values.max(), 255.0)
     return np.asarray(shades[:, :, levels].transpose(2, 0, 1))
@@ -295,7 +298,8 @@ def draw_surface(
 
 def _frame(axes: Any, shape: NDArray[np.floating]) -> None:
     """Give a side the same mm in each direction, which matplotlib does not by itself."""
-    low, high = shape.min(axis=0), shape.max(axis=0)
+    low = shape.min(axis=0)
+    high = shape.max(axis=0)
     for place, which in enumerate("xyz"):
         getattr(axes, f"set_{which}lim")(low[place], high[place])
     axes.set_box_aspect(high - low, zoom=_ZOOM)

@@ -114,7 +114,8 @@ def match_components(first: ComparedRun, second: ComparedRun) -> Matching:
         return Matching((), np.zeros((0, 0)))
     read = _at_vertices if first.on_mesh or second.on_mesh else _in_voxels
     ours, theirs = read(first.maps, second.maps)
-    rows, columns = found_components(first, len(ours)), found_components(second, len(theirs))
+    rows = found_components(first, len(ours))
+    columns = found_components(second, len(theirs))
     found = np.array([[correlation(ours[r], theirs[c]) for c in columns] for r in rows])
     found = found.reshape(len(rows), len(columns))
     pairs = [
@@ -146,7 +147,8 @@ def differences(first: ComparedRun, second: ComparedRun) -> Iterator[Difference]
 
 def without_effects(first: ComparedRun, second: ComparedRun) -> str:
     """Return why two runs that both report effects have none in common; empty if one has none."""
-    ours, theirs = first.contrasts, second.contrasts
+    ours = first.contrasts
+    theirs = second.contrasts
     if not (ours and theirs):
         return ""
     if ours.keys() & theirs.keys():
@@ -217,7 +219,8 @@ def _effects(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
     complete = [row for row in complete if _MISSING not in (row["effect"], row["error"])]
     found = {}
     for row in complete:
-        effect, error = float(row["effect"]), float(row["error"])
+        effect = float(row["effect"])
+        error = float(row["error"])
         if np.isfinite([effect, error]).all():
             found[row["view"], row["entry"]] = (effect, error)
     return found

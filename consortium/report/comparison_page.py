@@ -78,7 +78,8 @@ def _summary(pairs: Sequence[Pair], effects: list[Difference], without: str) -> 
 
 def _lines(first: ComparedRun, second: ComparedRun) -> list[Line]:
     """Return plan and privacy loss of both, line by line."""
-    ours, theirs = _told(first.report), _told(second.report)
+    ours = _told(first.report)
+    theirs = _told(second.report)
     lines = [(name, ours.get(name, "–"), theirs.get(name, "–")) for name in {**ours, **theirs}]
     kind, other = (str(each.about.get("Analysis", "–")) for each in (first, second))
     lines.insert(0, ("Analysis", kind, other))

@@ -33,7 +33,9 @@ def course(
     seconds : float, optional
         From the run's opening to its last release, if known.
     """
-    sites, privacy, timing = len(plan.study.sites), study.privacy, study.timing
+    sites = len(plan.study.sites)
+    privacy = study.privacy
+    timing = study.timing
     fewest = min((len(done.survivors) for done in report.releases), default=sites)
     enough = f", at least {study.fewest}" if study.fewest < len(study.sites) else ""
     longest = (
@@ -115,5 +117,6 @@ def _sent(plan: Plan, report: PrivacyReport) -> str:
         )
         for site in plan.study.sites
     ]
-    least, most = format_size(min(sent)), format_size(max(sent))
+    least = format_size(min(sent))
+    most = format_size(max(sent))
     return least if least == most else f"{least} to {most}"

@@ -135,7 +135,8 @@ def write_claims(folder: Path, run: Finished, files: Sequence[Path]) -> None:
 
 def deployment_entry(run: Finished) -> dict[str, Any] | None:
     """Return the entry for a registry of deployments; None for a run without protection."""
-    report, person = run.report, run.report.unit == "subject"
+    report = run.report
+    person = run.report.unit == "subject"
     if report.scheme == "none" or report.sampler.startswith(SEEDED):
         return None
     many = sum(site.units for site in report.sites)

@@ -158,7 +158,8 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
     list of Path
         The images.
     """
-    study, space = run.study, run.space
+    study = run.study
+    space = run.space
     names = _names(study, space, run.result)
     written = []
     grids = {}
@@ -272,7 +273,8 @@ def about_map(run: Finished, place: Grid | Mesh, stat: str = "", view: str = "")
     view : str
         The view that the map is of; empty for series of images.
     """
-    space, persons = run.study.data.space, _persons(run)
+    space = run.study.data.space
+    persons = _persons(run)
     template = space if space in _TEMPLATES else "GenericMNI"
     named = isinstance(place, Grid) and space.startswith("MNI")
     return {

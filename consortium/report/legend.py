@@ -69,7 +69,8 @@ def read_legend(study: Study, folder: Path) -> Legend:
 
     Raises DataError if a file is outside ``folder``, is missing or can't be used.
     """
-    atlas, networks = study.report.atlas, study.report.networks
+    atlas = study.report.atlas
+    networks = study.report.networks
     return Legend(
         read_anatomy(_beside(folder, atlas)) if atlas else None,
         _networks(_beside(folder, networks)) if networks else None,
@@ -79,14 +80,16 @@ def read_legend(study: Study, folder: Path) -> Legend:
 def correlation(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
     """Return Pearson's correlation; 0 if one of the two is constant."""
     first, second = (np.asarray(each, dtype=np.float64) for each in (one, other))
-    first, second = first - first.mean(), second - second.mean()
+    first = first - first.mean()
+    second = second - second.mean()
     size = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(first @ second) / size if size > 0 else 0.0
 
 
 def _networks(path: Path) -> NamedNetworks:
     _, maps = read_image(path, "file of networks")
-    names, many = read_names(table_of(path)), maps.shape[3] if maps.ndim == 4 else 1
+    names = read_names(table_of(path))
+    many = maps.shape[3] if maps.ndim == 4 else 1
     if sorted(names) not in (list(range(many)), list(range(1, many + 1))):
         raise DataError(
             f"The names {table_of(path)} don't number the {many} maps of {path.name}; give one "

@@ -120,7 +120,9 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     """
     if run.components is None:
         return []
-    study, grid, components = run.study, run.components.grid, run.components.components
+    study = run.study
+    grid = run.components.grid
+    components = run.components.components
     if isinstance(grid, Mesh):
         return _write_on_mesh(folder, run, run.components, grid)
     place = folder / f"tpl-{study.data.space}"
@@ -129,7 +131,8 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     images: list[tuple[Path, str, NDArray[Any], dict[str, Any]]] = [
         (maps, "components", components.maps.astype(np.float32), about),
     ]
-    noise, floor = run.components.noise, run.components.floor
+    noise = run.components.noise
+    floor = run.components.floor
     if noise is not None and floor is not None:
         floor = floor.astype(np.float32)
         noise_about = _about_noise(study, noise, floor) | about_image(study, grid)
@@ -147,7 +150,8 @@ def _write_on_mesh(folder: Path, run: Finished, maps: ComponentMaps, mesh: Mesh)
     content = maps.components.maps, labels, _about_maps(run, maps)
     place = surface_folder(folder, mesh)
     written = write_surface(place, name, "components", mesh, *content)
-    noise, floor = maps.noise, maps.floor
+    noise = maps.noise
+    floor = maps.floor
     if noise is not None and floor is not None:
         about = _about_noise(run.study, noise, floor)
         written += write_surface(
@@ -231,7 +235,8 @@ def first_picture(folder: Path) -> str:
 
 def _frame(run: Finished) -> dict[str, Any]:
     """Return the parts around the sections."""
-    study, day = run.study, run.day
+    study = run.study
+    day = run.day
     views = ", ".join(view.name for view in study.features)
     maps = run.components
     return {
@@ -258,7 +263,8 @@ def _per_site(value: float | tuple[float, ...]) -> str:
     """Return one number, or the range over the sites."""
     if not isinstance(value, tuple):
         return number(value)
-    low, high = number(min(value)), number(max(value))
+    low = number(min(value))
+    high = number(max(value))
     return low if low == high else f"{low}–{high}"
 
 

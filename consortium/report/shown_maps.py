@@ -83,7 +83,8 @@ def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
 
 def component_values(maps: ComponentMaps) -> Array:
     """Return robust z of the components, V x R; zero where privacy noise could be as large."""
-    floor, values = maps.floor, maps.components.maps
+    floor = maps.floor
+    values = maps.components.maps
     if floor is None:
         return values
     # A value that privacy noise could cause is not a finding, whatever its z.
@@ -95,7 +96,8 @@ def set_maps(run: Finished, key: str, images: ImageSet) -> list[ShownMap | None]
 
     A set on a mesh has none, because its vertices are not voxels.
     """
-    grid, values = image_set_grid(run.space, images), on_grid(run.space, images, images.coloured())
+    grid = image_set_grid(run.space, images)
+    values = on_grid(run.space, images, images.coloured())
     if isinstance(grid, Mesh):
         return []
     return [_of_set(key, images, grid, values[:, k], k) for k in range(values.shape[1])]

@@ -37,7 +37,8 @@ def statement(report: PrivacyReport) -> list[str]:
 
 def summary(report: PrivacyReport) -> str:
     """Return one line: ε against the coalition and outsiders, and the unit."""
-    coalition, outsider = report.guarantees.coalition, report.guarantees.outsider
+    coalition = report.guarantees.coalition
+    outsider = report.guarantees.outsider
     colluders = count(report.colluding_sites, "colluding site")
     return (
         f"ε = {number(coalition.epsilon)} against the centre with {colluders}, "
@@ -135,7 +136,8 @@ def _against(report: PrivacyReport) -> Clause:
 
 
 def _strength(report: PrivacyReport) -> Clause:
-    coalition, outsider = report.guarantees.coalition, report.guarantees.outsider
+    coalition = report.guarantees.coalition
+    outsider = report.guarantees.outsider
     return Clause(
         "How strong",
         f"Per {report.unit}, at δ = {power_of_ten(report.delta)}: "
@@ -149,7 +151,8 @@ def _strength(report: PrivacyReport) -> Clause:
 
 def readers_of(report: PrivacyReport) -> str:
     """State why an outsider's ε, and that of a ledger, may differ from the coalition's."""
-    cost, promised = report.guarantees.coalition.epsilon, report.promised.epsilon
+    cost = report.guarantees.coalition.epsilon
+    promised = report.promised.epsilon
     if report.scheme == "none" or number(cost) == number(promised):
         return TWO_READERS
     return (
@@ -165,7 +168,8 @@ def _spent(promised: Guarantee, coalition: Guarantee) -> str:
 
 
 def _test(report: PrivacyReport) -> Clause:
-    coalition, outsider = report.guarantees.coalition.mu, report.guarantees.outsider.mu
+    coalition = report.guarantees.coalition.mu
+    outsider = report.guarantees.outsider.mu
     return Clause("What that means", odds_sentence(report.unit, coalition, outsider))
 
 

@@ -119,7 +119,8 @@ def with_places(table: Table, space: Space) -> Table:
     table : Table
         With ``voxels_of``; their entries are numbers of voxels, or of a mesh's vertices, from 1.
     """
-    at, voxels = table.columns.index(_ENTRY) + 1, space.grid
+    at = table.columns.index(_ENTRY) + 1
+    voxels = space.grid
     places = {view: (space.mesh_of(view) or voxels).coordinates for view in table.voxels_of}
     rows = (
         (*row[:at], *_place(row[at - 1], places.get(str(row[0]))), *row[at:]) for row in table.rows

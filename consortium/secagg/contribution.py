@@ -75,7 +75,8 @@ class SealedVectors:
     ) -> None:
         self._opened = None if opened is None else packing.pack(opened, bits).data
         beside = 0 if self._opened is None else len(self._opened)
-        dtype, packed = packing.ring_type(bits), packing.packed_bytes(entries, bits)
+        dtype = packing.ring_type(bits)
+        packed = packing.packed_bytes(entries, bits)
         limit = messages.Limits.contribution(packed + beside, len(heard))
         plain = entries * dtype.itemsize
         self._room = np.empty(max(limit, plain), dtype=np.uint8)
@@ -146,7 +147,8 @@ class SealedVectors:
         self._append(len(data).to_bytes(_LENGTH_BYTES, "little"))
 
     def _append(self, data: bytes | memoryview) -> None:
-        start, self._end = self._end, self._end + len(data)
+        start = self._end
+        self._end = self._end + len(data)
         self._room[start : self._end] = np.frombuffer(data, dtype=np.uint8)
 
 
@@ -162,9 +164,11 @@ def unload(
 
     Raises ProtocolError if the payload is not the one that was sealed; ``what`` names the message.
     """
-    digest, tag = body.seal[: -crypto.TAG_BYTES], body.seal[-crypto.TAG_BYTES :]
+    digest = body.seal[: -crypto.TAG_BYTES]
+    tag = body.seal[-crypto.TAG_BYTES :]
     start = max(len(payload) - crypto.TAG_BYTES, 0) if clear else body.masked
-    front, sealed = payload[:start], payload[start:]
+    front = payload[:start]
+    sealed = payload[start:]
     if sealed[-crypto.TAG_BYTES :] != tag:
         raise ProtocolError(f"{what} carries vectors that its site did not seal; discard it.")
     plain = memoryview(crypto.decrypt_apart(key, digest, sealed, what, front))

@@ -220,7 +220,8 @@ class Graph:
 
     def holders(self, owner: str) -> tuple[str, ...]:
         """Return the sites with shares of a site's seeds, in a complete graph also the site."""
-        sites, draw = self.sites, self.draws[owner]
+        sites = self.sites
+        draw = self.draws[owner]
         return tuple(sites[point - 1] for point in draw) if draw else sites
 
     def owners(self, holder: str) -> tuple[str, ...]:

@@ -125,7 +125,8 @@ class Hub:
             raise ProtocolError(
                 f"Round {number} has contributions already; restore its request before them."
             )
-        tally.survivors, tally.state = body.survivors, after
+        tally.survivors = body.survivors
+        tally.state = after
         tally.posted = dict(zip(body.survivors, body.manifests, strict=True))
 
     def receive_contribution(self, data: bytes | memoryview) -> str:
@@ -168,7 +169,8 @@ class Hub:
             manifests = tuple(tally.manifests[site] for site in survivors)
             body = messages.Request(tally.context, survivors, tally.lost(), manifests)
             tally.request = self._member.seal(messages.UNMASK, number, messages.encode(body))
-            tally.survivors, tally.state = survivors, after
+            tally.survivors = survivors
+            tally.state = after
         return tally.request
 
     def receive_unmasking(self, data: bytes) -> str:
@@ -201,7 +203,8 @@ class Hub:
             result = Opener(self.session, self.setup.known.directory, tally).open()
         else:
             after, survivors = tally.close("sum open")
-            opened, lost = opened_vectors(tally), tally.lost()
+            opened = opened_vectors(tally)
+            lost = tally.lost()
             manifests = tuple(tally.manifests[site] for site in survivors)
             result = RoundSum(
                 number, tally.total, survivors, opened, lost=lost, manifests=manifests

@@ -79,7 +79,8 @@ class HubSetup:
                 site: crypto.shared_secret(self._channel, body.channel)
                 for site, body in directory.sites.items()
             }
-            self._keys, self.state = HubKeys(self._member.session, directory, channels), after
+            self._keys = HubKeys(self._member.session, directory, channels)
+            self.state = after
         self._advertisements = gathered
         return sender
 

@@ -166,7 +166,9 @@ class Directory:
 
 def own_advertisement(session: KeySession, own: OwnKeys, note: bytes) -> messages.Advertisement:
     """Make the one advertisement that belongs to a site's secret and note."""
-    digest, site, roster = session.digest, own.name, session.roster
+    digest = session.digest
+    site = own.name
+    roster = session.roster
     count = len(roster.sites)
     numbers = range(1, session.keyed_rounds + 1)
     return messages.Advertisement(
@@ -202,7 +204,8 @@ def read_advertisement(
             "install the same version there."
         )
     roster = session.roster
-    count, point = len(roster.sites), roster.point(opened.sender)
+    count = len(roster.sites)
+    point = roster.point(opened.sender)
     check_holders(body.holders, count, point, roster.holders, opened.sender)
     if len(body.note) > messages.NOTE_BYTES:
         raise ProtocolError(

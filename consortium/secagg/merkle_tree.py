@@ -31,13 +31,15 @@ def tree_paths(leaves: Sequence[bytes]) -> tuple[tuple[bytes, ...], ...]:
             sibling = place >> height ^ 1
             if sibling < len(level):
                 path.append(level[sibling])
-        level, height = _above(level), height + 1
+        level = _above(level)
+        height = height + 1
     return tuple(map(tuple, paths))
 
 
 def is_under(root: bytes, leaf: bytes, place: int, count: int, path: Sequence[bytes]) -> bool:
     """Return whether a leaf is at a place of a tree of ``count`` leaves."""
-    node, siblings = _leaf(place, leaf), list(path)
+    node = _leaf(place, leaf)
+    siblings = list(path)
     while count > 1:
         if place ^ 1 < count:
             if not siblings:
@@ -45,7 +47,8 @@ def is_under(root: bytes, leaf: bytes, place: int, count: int, path: Sequence[by
             sibling = siblings.pop(0)
             pair = (sibling, node) if place & 1 else (node, sibling)
             node = digest(_NODE, *pair)
-        place, count = place >> 1, (count + 1) >> 1
+        place = place >> 1
+        count = (count + 1) >> 1
     return not siblings and node == root
 
 

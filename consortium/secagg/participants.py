@@ -55,7 +55,8 @@ class Participants:
             )
 
     def _check_numbers(self) -> None:
-        sites, lost = len(self.sites), len(self.sites) - self.minimum
+        sites = len(self.sites)
+        lost = len(self.sites) - self.minimum
         if not 1 <= self.minimum <= sites:
             raise ProtocolError(
                 f"The roster's minimum of {self.minimum} is not among 1 to {sites} sites; "

@@ -214,7 +214,8 @@ class Party:
 
     def _mask(self, total: Ring, number: int, context: bytes, source: Ring) -> None:
         """Make ``total`` a vector under this site's own mask and all its pair masks."""
-        roster, digest = self.session.roster, self.session.digest
+        roster = self.session.roster
+        digest = self.session.digest
         if not roster.masked:
             raise ProtocolError(
                 "This run was set up without masks; give its roster a threshold to sum secretly."

@@ -97,7 +97,8 @@ class PartySetup:
             {self._member.name: held[self._member.name]} if self._member.name in held else {}
         )
         self._keys = PartyKeys(directory, channels, own_share)
-        self._signed, self._common = signed, agreed
+        self._signed = signed
+        self._common = agreed
         self.state = after
         return message
 
@@ -107,14 +108,16 @@ class PartySetup:
         Raises ProtocolError if a share message is missing, unsound, or from another set-up. Raises
         DisagreementError if a site has something else where all must have the same.
         """
-        name, session = self._member.name, self._member.session
+        name = self._member.name
+        session = self._member.session
         after = advance(PARTY, self.state, "receive shares", name)
         parts = seed_shares.read_shares(session, name, bundle)
         if parts[name].signed != self._signed:
             raise ProtocolError(
                 f"The bundle's shares of {name} are not those it sent; fetch the bundle again."
             )
-        known, channels = self.keys.directory, self.keys.channels
+        known = self.keys.directory
+        channels = self.keys.channels
         shared = {
             site: seed_shares.read_shared(session, known, site, part.signed)
             for site, part in parts.items()

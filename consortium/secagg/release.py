@@ -213,7 +213,8 @@ def added(
             f"The contribution of {printable(site)} to round {number} on the exchange is not the "
             "one that the site signed; have the exchange's owner restore the first one."
         )
-    what, size = f"The contribution of {printable(site)} to round {number}", manifest.masked
+    what = f"The contribution of {printable(site)} to round {number}"
+    size = manifest.masked
     masked = unpack(data[:size], manifest.bits, entries, what)
     if not clear:
         return masked

@@ -119,10 +119,13 @@ def handed_to(
     owners = set(directory.graph.owners(reader)) - {reader}
     parts: list[messages.SharePart] = []
     for site in directory.sites:
-        body, sealed, path = given[site].body, b"", tuple[bytes, ...]()
+        body = given[site].body
+        sealed = b""
+        path = tuple[bytes, ...]()
         if site in owners:
             place = directory.graph.holders(site).index(reader)
-            sealed, path = body.sealed[place], given[site].paths[place]
+            sealed = body.sealed[place]
+            path = given[site].paths[place]
         parts.append(messages.SharePart(body.signed, sealed, path))
     return messages.Shares(reader, tuple(parts))
 

@@ -60,7 +60,8 @@ def inverses(values: Sequence[int]) -> list[int]:
     of Computation 48 (1987).
     """
     before = list(accumulate(values, lambda one, two: one * two % PRIME, initial=1))
-    inverse, found = pow(before.pop(), -1, PRIME), []
+    inverse = pow(before.pop(), -1, PRIME)
+    found = []
     for value, product in zip(reversed(values), reversed(before), strict=True):
         found.append(inverse * product % PRIME)
         inverse = inverse * value % PRIME

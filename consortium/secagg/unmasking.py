@@ -126,7 +126,8 @@ def read_manifest(
 
 def _check_lists(session: KeySession, number: int, body: messages.Request) -> None:
     roster = session.roster
-    survivors, lost = roster.ordered(body.survivors), roster.ordered(body.lost)
+    survivors = roster.ordered(body.survivors)
+    lost = roster.ordered(body.lost)
     complete = set(survivors).isdisjoint(lost) and len(survivors) + len(lost) == len(roster.sites)
     lists = (body.survivors, body.lost)
     if not complete or (survivors, lost) != lists or len(body.manifests) != len(survivors):
@@ -210,7 +211,9 @@ class Opener:
     """Recovers seeds from a round's answers, and records the sites whose shares were wrong."""
 
     def __init__(self, session: KeySession, directory: Directory, tally: Tally) -> None:
-        self._session, self._directory, self._tally = session, directory, tally
+        self._session = session
+        self._directory = directory
+        self._tally = tally
         self._shares: dict[str, dict[str, bytes]] = {site: {} for site in session.roster.sites}
         # In a complete graph few sets of sites answer for all seeds: their weights are kept.
         self._weights = functools.cache(shamir.weights_at_zero)
@@ -222,8 +225,11 @@ class Opener:
         Raises ThresholdError if fewer of a site's holders than the threshold have answered, or too
         many shares are wrong; it names the sites.
         """
-        tally, number, context = self._tally, self._tally.number, self._tally.context
-        survivors, lost = tally.survivors or (), tally.lost()
+        tally = self._tally
+        number = self._tally.number
+        context = self._tally.context
+        survivors = tally.survivors or ()
+        lost = tally.lost()
         self._sort_shares()
         self._check_answers(survivors, lost)
         seeds = {site: self._self_seed(site) for site in survivors}
@@ -252,7 +258,8 @@ class Opener:
         """Return the shares by their owner and holder."""
         for holder, body in self._tally.answers.items():
             survivors, lost = self._tally.held(self._directory.graph.owners(holder))
-            listed, sent = (*survivors, *lost), (*body.survivors, *body.lost)
+            listed = (*survivors, *lost)
+            sent = (*body.survivors, *body.lost)
             for owner, share in zip(listed, sent, strict=True):
                 self._shares[owner][holder] = share
 

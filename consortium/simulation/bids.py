@@ -196,7 +196,8 @@ def _write_subject(
         volumes = int(generator.integers(volumes[0], volumes[1], endpoint=True))
     levels = replace(recipe.levels, noise=recipe.levels.noise * job.scanner.noise)
     drawn = scan(generator, common, volumes, levels, weights if job.patient else None)
-    grid, pause = common.grid, recipe.repetition_time
+    grid = common.grid
+    pause = recipe.repetition_time
     run = MadeUpRun(job.subject, recipe.task, SPACE, pause)
     scanned = drawn.volumes * np.float32(job.scanner.gain)
     image = stored_image(scanned, grid.mask, grid.affine, pause)

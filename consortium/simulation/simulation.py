@@ -49,14 +49,19 @@ class Simulation:
 
     def step(self) -> Round:
         """Run one round: statistics, noise, masks, unmasking, release."""
-        session, number = self.session, self.session.number
+        session = self.session
+        number = self.session.number
         assert session.pending is not None  # noqa: S101 - for the type checker
-        stage, analysis = session.stage, self.plan.analysis
-        mechanism, query = stage.mechanism, session.pending
+        stage = session.stage
+        analysis = self.plan.analysis
+        mechanism = stage.mechanism
+        query = session.pending
         body, _ = encode_query(session.pending)
         context = query_context(self.plan, number, body)
-        masked, opened = mechanism.masked_entries, mechanism.opened_entries
-        bits, each = mechanism.lattice.bits, mechanism.each
+        masked = mechanism.masked_entries
+        opened = mechanism.opened_entries
+        bits = mechanism.lattice.bits
+        each = mechanism.each
         self._hub.open(number, context, masked, bits, opened, released=each)
         answers = self._told() if stage.release.neighbours else []
         for index, party in enumerate(self._parties):
@@ -101,13 +106,16 @@ class Simulation:
         return rounds
 
     def _meet(self) -> tuple[Hub, list[Party]]:
-        study, rounds = self.plan.study, self.plan.rounds
+        study = self.plan.study
+        rounds = self.plan.rounds
         names = (*study.sites, CENTRE)
         keys = {n: Ed25519PrivateKey.from_private_bytes(self._secret(f"key {n}")) for n in names}
         public = {name: key.public_key().public_bytes_raw() for name, key in keys.items()}
-        masking, minimum = self.plan.masking, self.plan.minimum
+        masking = self.plan.masking
+        minimum = self.plan.minimum
         roster = Participants(study.sites, public, masking.threshold, minimum, masking.holders)
-        run, secret = f"simulation-{study.study}", self._secret
+        run = f"simulation-{study.study}"
+        secret = self._secret
         hub = Hub(
             run=run, roster=roster, rounds=rounds, identity=keys[CENTRE], secret=secret("hub")
         )

@@ -227,7 +227,8 @@ def _keys_of(
     for model in image.header.matrix.get_index_map(1).brain_models:
         if model.brain_structure == STRUCTURES[side.side]:
             check_vertices(path, side, int(model.surface_number_of_vertices), mesh)
-            start, vertices = int(model.index_offset), np.fromiter(model.vertex_indices, np.intp)
+            start = int(model.index_offset)
+            vertices = np.fromiter(model.vertex_indices, np.intp)
             whole[vertices] = keys[start : start + len(vertices)]
     if not whole.any():
         raise DataError(
@@ -361,7 +362,8 @@ def read_names(path: Path) -> dict[int, str]:
                     "the columns 'index' and 'name' are required once each, and the columns are "
                     f"{', '.join(map(repr, table.header[:_LISTED]))}. Rename them.",
                 )
-        index, name = table.header.index("index"), table.header.index("name")
+        index = table.header.index("index")
+        name = table.header.index("name")
         for row in islice(table.rows(), MOST_NAMES):
             label = _label(path, row.line, row.cells[index])
             if label in found:

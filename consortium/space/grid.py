@@ -163,7 +163,8 @@ def template_grid(resolution: float) -> Grid:
     folder = Path(next(iter((found and found.submodule_search_locations) or ["nilearn"])))
     path = folder / "datasets" / "data" / TEMPLATE_FILE
     content = hashlib.sha256(path.read_bytes()).hexdigest()
-    key, make = f"{content} {float(resolution).hex()}", partial(_brain, path, resolution)
+    key = f"{content} {float(resolution).hex()}"
+    make = partial(_brain, path, resolution)
     kept = kept_arrays("template", key, __file__, make)
     return Grid(kept["mask"], kept["affine"])
 
@@ -171,7 +172,8 @@ def template_grid(resolution: float) -> Grid:
 def _brain(path: Path, resolution: float) -> dict[str, NDArray[Any]]:
     image = load_nifti(path)
     values = np.asarray(image.dataobj, dtype=np.float32)
-    values, affine = values / values.max(), np.asarray(image.affine, dtype=np.float64)
+    values = values / values.max()
+    affine = np.asarray(image.affine, dtype=np.float64)
     if resolution != 1:
         values, affine = _resampled(values, affine, resolution)
     return {"mask": values > TEMPLATE_THRESHOLD, "affine": affine}
@@ -185,7 +187,8 @@ def _resampled(
 
     corners = np.array(list(product(*((0, length - 1) for length in values.shape))))
     places = apply_affine(affine, corners) / resolution
-    low, high = places.min(axis=0), places.max(axis=0)
+    low = places.min(axis=0)
+    high = places.max(axis=0)
     target = np.diag([resolution] * 3 + [1.0])
     target[:3, 3] = resolution * low
     step = np.linalg.inv(affine) @ target

@@ -178,7 +178,8 @@ def open_gifti(path: Path, most: int = _MOST_BYTES, unpacked: int | None = None)
 
 def _check_unpacked(content: bytes, most: int) -> None:
     """Raise ValueError if numbers unpack to more than the allowed bytes, which nibabel ignores."""
-    left, texts = most, list[str]()
+    left = most
+    texts = list[str]()
 
     def flush(*_: object) -> None:
         nonlocal left
@@ -260,7 +261,8 @@ def _check_surface(name: str, mesh: str, coordinates: Array, triangles: Array) -
 
 
 def _cortex(name: str, folder: Path, mesh: str, side: Side) -> NDArray[np.bool_]:
-    path, wanted = _beside(folder, name), MESHES[mesh].vertices
+    path = _beside(folder, name)
+    wanted = MESHES[mesh].vertices
     values = mesh_values(path, load_gifti(path, side))
     if len(values) != wanted:
         raise DataError(
@@ -310,7 +312,8 @@ def _of_side(path: Path, model: Any, side: Hemisphere, mesh: Mesh) -> NDArray[np
     if model is None or model.model_type != "CIFTI_MODEL_TYPE_SURFACE":
         raise DataError(f"{path} has no {SIDE_NAMES[side.side]} cortex; give both hemispheres.")
     try:
-        many, start = int(model.surface_number_of_vertices), int(model.index_offset)
+        many = int(model.surface_number_of_vertices)
+        start = int(model.index_offset)
         vertices = np.fromiter(model.vertex_indices, np.intp)
     except DAMAGED as error:
         raise DataError(

@@ -92,7 +92,8 @@ def load_nifti(path: Path) -> Any:
     image = open_image(path)
     if not isinstance(image, SpatialImage):
         raise _of_surface(path)
-    voxels, volumes = math.prod(image.shape[:3]), math.prod(image.shape[3:])
+    voxels = math.prod(image.shape[:3])
+    volumes = math.prod(image.shape[3:])
     if voxels > MOST_VOXELS or volumes > MOST_VOLUMES:
         raise ValueError(f"an image can't have the shape {image.shape}")
     return image

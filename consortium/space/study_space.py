@@ -45,7 +45,8 @@ def _modes_of(mesh: Mesh) -> tuple[SurfaceModes, ...]:
 
 @lru_cache(maxsize=4)  # of two meshes in one process
 def _side_modes(digest: str, side: Hemisphere) -> SurfaceModes:
-    key, make = f"{digest} {side.side}", partial(_modes, side)
+    key = f"{digest} {side.side}"
+    make = partial(_modes, side)
     kept = kept_arrays("modes", key, kernel.__file__, make)
     return SurfaceModes(kept["values"], kept["vectors"], kept["anchors"], float(kept["area"]))
 
@@ -185,7 +186,8 @@ class Space:
         images = self.image_places if views else None
         sums = tuple(self._known_sums())
         where = (self.places, self.templates, images)
-        regions, surfaces = self.region_places, self._surface_places
+        regions = self.region_places
+        surfaces = self._surface_places
         return Extent(self.features, voxels, views, *where, sums, regions, surfaces)
 
     @cached_property
@@ -314,7 +316,8 @@ def image_space(data: DataSection, folder: Path) -> Space:
     """
     grid = study_grid(data, folder)
     mesh = read_mesh(data.mesh_files, folder) if data.mesh_files else None
-    regions, finer = None, data.maps_resolution
+    regions = None
+    finer = data.maps_resolution
     if data.atlas:
         atlas = _beside(folder, data.atlas, "atlas")
         regions = read_parcellation(atlas, mesh) if mesh else read_regions(atlas, grid)

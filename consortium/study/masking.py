@@ -32,7 +32,8 @@ class Masking:
 
 def plan_graph(study: Study) -> Neighbourhood | None:
     """Return the graph that a study draws, or None if all pairs share masks or there are none."""
-    privacy, sites = study.privacy, len(study.sites)
+    privacy = study.privacy
+    sites = len(study.sites)
     if privacy.scheme in ("local", "none"):
         return None
     graph = plan_neighbourhood(sites, privacy.colluding_sites, privacy.dropouts)
@@ -45,7 +46,8 @@ def plan_masking(study: Study) -> Masking:
 
     Raises StudyError if the study's numbers of colluding sites and drop-outs are unsafe together.
     """
-    privacy, sites = study.privacy, len(study.sites)
+    privacy = study.privacy
+    sites = len(study.sites)
     if privacy.scheme in ("local", "none"):
         return Masking(0)
     needed = threshold(sites, privacy.colluding_sites, privacy.dropouts)

@@ -129,7 +129,8 @@ class Outlook:
     @property
     def price(self) -> str:
         """Maximum privacy loss of a participant in one run, in a sentence."""
-        plan, privacy = self.plan, self.plan.study.privacy
+        plan = self.plan
+        privacy = self.plan.study.privacy
         unit = "participant" if privacy.unit == "subject" else "volume"
         return (
             f"One {unit}'s privacy loss: ε ≤ {number(plan.epsilon)} against the centre and "
@@ -151,7 +152,9 @@ class Outlook:
 
     def as_json(self) -> dict[str, Any]:
         """Return the output of ``consortium plan --json``."""
-        plan, fewest, nearby = self.plan, self.fewest, self.nearby
+        plan = self.plan
+        fewest = self.fewest
+        nearby = self.nearby
         columns, rows = (nearby.columns, nearby.rows) if nearby else ((), ())
         return {
             "features": plan.shape.features,

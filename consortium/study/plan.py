@@ -251,7 +251,8 @@ def _whole_noise(study: Study, sharing: Sharing, limit: float) -> float:
 
 def _entry_labels(study: Study, shape: Shape) -> tuple[str, ...]:
     """Return the names that the study gives to entries; empty where it gives none."""
-    sizes, found = dict(shape.views), list[str]()
+    sizes = dict(shape.views)
+    found = list[str]()
     for view in study.features:
         own = view.names_of(sizes[view.name])
         found += own if len(own) == sizes[view.name] else ("",) * sizes[view.name]
@@ -275,7 +276,8 @@ def with_fewest(plan: Plan) -> Plan | None:
     Plan or None
         None if all sites must answer, or fewer can't be planned by themselves.
     """
-    study, shape = plan.study, plan.shape
+    study = plan.study
+    shape = plan.shape
     left = study.fewest - study.privacy.dropouts
     if left >= len(study.sites):
         return None
@@ -353,7 +355,8 @@ def _plan_stage(
 
 def plan_integers(plan: Plan) -> dict[str, Any]:
     """Return all numbers and names that decide a run's noise and sums, as integers."""
-    privacy, masking = plan.study.privacy, plan.masking
+    privacy = plan.study.privacy
+    masking = plan.masking
     return {
         "units": list(plan.shape.units),
         "colluding": privacy.colluding_sites,

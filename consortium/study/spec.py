@@ -228,7 +228,8 @@ class Study(Section):
 
     @model_validator(mode="after")
     def _sound(self) -> Study:
-        privacy, data = self.privacy, self.data
+        privacy = self.privacy
+        data = self.data
         if self.fewest > len(self.sites):
             raise ValueError(
                 f"quorum: {self.quorum} sites can't be there of {len(self.sites)}; lower it"
@@ -290,7 +291,8 @@ class Study(Section):
                     )
 
     def _check_checkers(self) -> None:
-        wanted, privacy = self.verification.checkers, self.privacy
+        wanted = self.verification.checkers
+        privacy = self.privacy
         if self.verification.open and (privacy.exact or privacy.scheme != "cape"):
             raise ValueError(
                 "verification.open: open vectors require correlated noise of a stated variance; "
@@ -326,7 +328,8 @@ class Study(Section):
             raise ValueError(
                 "privacy.unit: feature vectors belong to participants; set unit: subject"
             )
-        data, report = self.data, self.report
+        data = self.data
+        report = self.report
         if data.mesh and self.features:
             raise ValueError(
                 "data.mesh: it is for series, and the study is of feature vectors; leave it out, "
@@ -385,7 +388,8 @@ class Study(Section):
     @property
     def checkers(self) -> int:
         """Sites that add each round again."""
-        wanted, privacy = self.verification.checkers, self.privacy
+        wanted = self.verification.checkers
+        privacy = self.privacy
         if wanted is not None:
             return wanted
         if not self.adds_again:

@@ -88,7 +88,8 @@ def check_version(announced: bytes) -> None:
 def _check_announced(body: bytes, approved: RunContext) -> None:
     if body == approved.announcement:
         return
-    said, own = read_announcement(body), json.loads(approved.announcement)
+    said = read_announcement(body)
+    own = json.loads(approved.announcement)
     other = [name for name in own if said.get(name) != own[name]]
     what = f"is about another {', '.join(other) or 'study'} than the signed study"
     raise ContradictionError(evidence_path(ANNOUNCED), f"{what}.")

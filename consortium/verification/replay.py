@@ -91,7 +91,8 @@ def replay(
     seed : int, optional
         Of a step of the size of rounding in every release; without it there is none.
     """
-    session, queries = Session(agreement.plan), []
+    session = Session(agreement.plan)
+    queries = []
     generator = None if seed is None else np.random.default_rng(seed)
     for done in rounds:
         where = evidence_path(round_file(done.number, QUERY))
@@ -153,7 +154,8 @@ def query_distance(due: Query, asked: Query) -> float:
 def _apart(one: object, other: object) -> float:
     if isinstance(one, str) or isinstance(other, str):
         return 0.0 if one == other else np.inf
-    first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    first = np.asarray(one, dtype=np.float64)
+    second = np.asarray(other, dtype=np.float64)
     return _relative(first, second)
 
 

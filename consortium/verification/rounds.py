@@ -135,7 +135,8 @@ def _manifests(
     data = record.file(name)
     try:
         request = check_answered(agreement.session, number, release, data)
-        entries, bits = mechanism.masked_entries, mechanism.lattice.bits
+        entries = mechanism.masked_entries
+        bits = mechanism.lattice.bits
         clear = mechanism.public
         return signed_manifests(agreement.session, number, request, entries, bits, clear=clear)
     except ConsortiumError as error:
@@ -215,7 +216,9 @@ def add_rounds_again(
 
 
 def _add(exchange: Exchange, names: Names, agreement: RunAgreement, done: Released) -> None:
-    number, release, mechanism = done.number, done.release, done.stage.mechanism
+    number = done.number
+    release = done.release
+    mechanism = done.stage.mechanism
     clear = mechanism.public
 
     def vector(site: str) -> Ring:
@@ -228,7 +231,8 @@ def _add(exchange: Exchange, names: Names, agreement: RunAgreement, done: Releas
         return added(site, number, manifest, found, mechanism.entries, clear=clear)
 
     vectors = (vector(site) for site in release.survivors)
-    directory, entries = agreement.directory, mechanism.entries
+    directory = agreement.directory
+    entries = mechanism.entries
     try:
         total = add_again(
             session=agreement.session,

@@ -26,7 +26,8 @@ class Column(FrozenModel):
         if numeric == bool(self.levels) or (self.low is None) != (self.high is None):
             raise ValueError("give either 'low' and 'high', or 'levels'")
         if self.low is not None and self.high is not None:
-            low, high = self.low, self.high
+            low = self.low
+            high = self.high
             if not 0 < high - low < math.inf:
                 raise ValueError(
                     f"low {low:g} is not below high {high:g} by a finite number; correct them"

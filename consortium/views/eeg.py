@@ -104,7 +104,8 @@ class EegView(BaseView):
     @property
     def times(self) -> tuple[float, ...]:
         """Times of an epoch's samples in s."""
-        first, last = round(self.start * self.rate), round(self.stop * self.rate)
+        first = round(self.start * self.rate)
+        last = round(self.stop * self.rate)
         return tuple(number / self.rate for number in range(first, last + 1))
 
     def usual(self, size: int) -> tuple[float, float]:

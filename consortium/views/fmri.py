@@ -170,7 +170,8 @@ class FmriView(BaseView):
         """Return those of vectors of norm 1, or of any others."""
         if self.is_of_edges:
             return 0.0, size**-0.5 if self.normalize else _FISHER_Z
-        strengths, scale = self.is_series and not self.center, size**-0.5
+        strengths = self.is_series and not self.center
+        scale = size**-0.5
         if self.normalize:
             return (scale, scale / 4) if strengths else (0.0, scale)
         return (0.5, 0.125) if strengths else super().usual(size)

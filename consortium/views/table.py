@@ -92,7 +92,8 @@ class TableView(BaseView):
                 "columns: a name with '*' and 'regions' belong together, as 'lh_*_thickness' with "
                 "regions: desikan; give both, or neither"
             )
-        many, nodes = 0, len(self._regions)
+        many = 0
+        nodes = len(self._regions)
         for name, column in self.columns.items():
             each = (1, nodes, nodes * (nodes - 1) // 2)[name.count(_REGION)]
             many += each * len(column.labels(name))

@@ -62,7 +62,10 @@ class RelayController(Controller):
         centre: str = "",
     ) -> None:
         super().__init__(task_check_period=0.05)
-        self._only, self._last, self._wait, self._hours = only, last, wait, hours
+        self._only = only
+        self._last = last
+        self._wait = wait
+        self._hours = hours
         self._centre = centre
         self._hub: Hub | None = None
         self._fault = ""
@@ -101,7 +104,8 @@ class RelayController(Controller):
             self.system_panic(str(error), fl_ctx)
 
     def _carry(self, signal: Signal, fl_ctx: FLContext) -> None:
-        end, wait = time.monotonic() + 3600 * self._hours, _waiting(signal)
+        end = time.monotonic() + 3600 * self._hours
+        wait = _waiting(signal)
         while self._hub is not None and time.monotonic() < end:
             sites = [client.name for client in fl_ctx.get_engine().get_clients()]
             if self._hub.over(sites):

@@ -84,7 +84,9 @@ class Folder:
                 "The relay's folder is missing; make it or mount it, or correct CAPE_RELAY_FOLDER."
             )
         self.root = root.resolve()
-        self._only, self._largest, self._most = tuple(only), largest, most
+        self._only = tuple(only)
+        self._largest = largest
+        self._most = most
         self._digests: dict[str, tuple[tuple[int, int, int], str]] = {}
 
     def carries(self, name: str) -> bool:
@@ -233,7 +235,8 @@ class Folder:
 
     def _like_root(self, handle: int) -> None:
         """Give a new file or folder the root's mode and group, for other users of the folder."""
-        root, made = self.root.stat(), os.fstat(handle)
+        root = self.root.stat()
+        made = os.fstat(handle)
         mode = root.st_mode & (0o7777 if stat.S_ISDIR(made.st_mode) else 0o666)
         with suppress(OSError):  # not in that group, or a share without groups
             if made.st_gid != root.st_gid:

@@ -31,9 +31,12 @@ def provision(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--input", type=Path, default="/provisioning/provision_input.json")
     place = parser.parse_args(words).input
     given = json.loads(place.read_text(encoding="utf-8"))
-    members, study, root = members_of(given), parameters_of(given), place.parent
+    members = members_of(given)
+    study = parameters_of(given)
+    root = place.parent
     job = job_of(study, members)
-    project, kits = root / "Project.yml", root / "runKits"
+    project = root / "Project.yml"
+    kits = root / "runKits"
     project.write_text(json.dumps(_project(given, job.sites)), encoding="utf-8")  # JSON is YAML
     command = ["nvflare", "provision", "-p", project, "-w", root / "startupKits", "--force"]
     subprocess.run(command, check=True)  # noqa: S603 - words of this module

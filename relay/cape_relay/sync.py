@@ -91,7 +91,10 @@ class Hub:
 
     def __init__(self, folder: Folder, last: str = "", most: int = MOST, centre: str = "") -> None:
         self.ticks = self.idle = self.names = self.bytes = 0
-        self._folder, self._last, self._most, self._centre = folder, last, most, centre
+        self._folder = folder
+        self._last = last
+        self._most = most
+        self._centre = centre
         self._heard: dict[str, dict[str, str]] = {}
         self._ending, self._of_sites = False, set[str]()
 
@@ -151,7 +154,8 @@ class Hub:
 
     def _is_last(self, name: str) -> bool:
         """Return whether a name matches the pattern word by word: a site may be named ``end``."""
-        words, wanted = name.split("/"), self._last.split("/")
+        words = name.split("/")
+        wanted = self._last.split("/")
         return len(words) == len(wanted) and all(map(fnmatchcase, words, wanted))
 
 
@@ -234,14 +238,16 @@ def _awaited(
     A party writes several messages at once: after the first, it waits until no more come.
     """
     begun = time.monotonic()
-    end, listing = begun + seconds, folder.listing()
+    end = begun + seconds
+    listing = folder.listing()
     pace = max(_PACE, _SHARE * (time.monotonic() - begun))
     while not _lacking(listing, others) and time.monotonic() < end:
         wait(pace)
         listing = folder.listing()
     while time.monotonic() < end:
         wait(_SETTLE)
-        before, listing = listing, folder.listing()
+        before = listing
+        listing = folder.listing()
         if len(before) == len(listing):
             break
     return listing

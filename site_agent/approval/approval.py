@@ -78,7 +78,8 @@ def approvals(
     tell : callable, optional
         Receives a message about a record that can't be used, whose study is then skipped.
     """
-    found, serials = [], _read_serials(folder, identity)
+    found = []
+    serials = _read_serials(folder, identity)
     for path in sorted((folder / APPROVED).glob("*.json")):
         try:
             approval = _counting(folder, path, identity, serials)
@@ -179,7 +180,8 @@ def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
 
     Raises ConfigurationError if it can't be written.
     """
-    path, study = _path_of(folder, approval), approval.study.study
+    path = _path_of(folder, approval)
+    study = approval.study.study
     try:
         serial = _next_serial(folder, identity, path, study)
         before = path.read_bytes() if path.exists() else None
@@ -297,7 +299,8 @@ def _read(path: Path, identity: Identity) -> tuple[Approval, int]:
 @lru_cache(maxsize=64)
 def _approval_of(text: str, key: bytes) -> tuple[Approval, int]:
     record = _verified(text, key)
-    terms, until = record["terms"], record["terms"]["until"]
+    terms = record["terms"]
+    until = record["terms"]["until"]
     approval = Approval(
         study=Study.model_validate(record["study"]),
         file=str(record["file"]),

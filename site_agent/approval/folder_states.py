@@ -73,7 +73,8 @@ class FolderStates:
 
         Holds are released if the run's study is no longer approved.
         """
-        lines, recorded = [*self.older_approvals().values()], self._recorded_serials()
+        lines = [*self.older_approvals().values()]
+        recorded = self._recorded_serials()
         raise_serials(self.folder, self.identity, recorded)
         for study, (serial, is_approved) in newest_serials(self.folder, self.identity).items():
             if serial > recorded.get(study, 0):
@@ -104,7 +105,8 @@ class FolderStates:
 
     def older_approvals(self) -> dict[str, str]:
         """Return a sentence for each study whose approval is older than its newest line."""
-        recorded, found = self._recorded_serials(), dict[str, str]()
+        recorded = self._recorded_serials()
+        found = dict[str, str]()
         for study, (serial, is_approved) in newest_serials(self.folder, self.identity).items():
             newest = recorded.get(study, 0)
             if is_approved and serial < newest:
@@ -127,7 +129,8 @@ class FolderStates:
     def accept_roster(self, trust: PinnedConsortium, at: str) -> None:
         """Record a consortium and its roster, whatever was recorded before."""
         word = f"number {trust.serial}"
-        centre, digest = trust.centre.hex(), trust.roster
+        centre = trust.centre.hex()
+        digest = trust.roster
         state = State(
             kind="roster",
             site=self._key,
@@ -188,7 +191,8 @@ class FolderStates:
         list of str
             A sentence about the participants who are missing in the table, if there are any.
         """
-        table, newest = self.config.left_out, self._listed
+        table = self.config.left_out
+        newest = self._listed
         before = newest.persons if newest else ""
         try:
             labels = [*reasons_left_out(table, site_tables(self.config))] if table else []
@@ -232,7 +236,8 @@ class FolderStates:
 
         Raises TableError if the table can't be read.
         """
-        labels, newest = self._read_left_out(), self._listed
+        labels = self._read_left_out()
+        newest = self._listed
         return len(labels), self.ledger.count_missing(newest.persons, labels) if newest else 0
 
     def _record_left_out(self, group: str, at: str) -> None:

@@ -129,7 +129,8 @@ class Inspection:
 
     def as_json(self) -> dict[str, object]:
         """Return what ``check --json`` prints."""
-        privacy, plan = self.study.privacy, self.plan
+        privacy = self.study.privacy
+        plan = self.plan
         return {
             "study": self.study.study,
             "persons": len(self.lengths),
@@ -161,8 +162,10 @@ class Inspection:
         return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
 
     def _show_price(self, plan: Plan, out: Console) -> None:
-        privacy, policy = self.study.privacy, self.case.site.policy
-        total, delta = policy.allowance(privacy.unit).total, policy.delta
+        privacy = self.study.privacy
+        policy = self.case.site.policy
+        total = policy.allowance(privacy.unit).total
+        delta = policy.delta
         before, after = _before_after(self.spent.total, self.price, delta)
         outside = _before_after(self.outsiders, plan.site_outsider_loss(self._place), delta)
         colluders = count(privacy.colluding_sites, "colluding site")
@@ -237,7 +240,8 @@ def _understood(case: StudyCase) -> Understanding:
 
 def _refused(case: StudyCase, plan: Plan | None, spent: SpentLoss) -> Iterator[str]:
     """Yield reasons for which the site would refuse a study whose data can be loaded."""
-    site, study = case.site, case.study
+    site = case.site
+    study = case.study
     tables = site_tables(site.config)
     yield from table_problems(tables_read(site.config.dataset, study, tables, site.config.left_out))
     request = StudyRequest(site.config.name, spent)
@@ -248,7 +252,8 @@ def _refused(case: StudyCase, plan: Plan | None, spent: SpentLoss) -> Iterator[s
 
 def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterator[str]:
     """Yield notes for the site's staff, with those on the plan that follow from the data."""
-    site, data = case.site, case.data
+    site = case.site
+    data = case.data
     config = site.config
     yield from _unknown(config, data)
     yield from _unknown_to_ledger(site, people)
@@ -327,7 +332,9 @@ def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:
 
 def _beside_nominal(case: StudyCase, data: SiteDataset | FeatureDataset) -> Iterator[str]:
     """Compare the site's own numbers with the nominal ones, only for the site's own staff."""
-    study, survey, name = case.study, data.survey, case.site.config.name
+    study = case.study
+    survey = data.survey
+    name = case.site.config.name
     if study.participants is None or not survey.lengths:
         return
     units = study.analysis.grouped
@@ -389,13 +396,15 @@ def say_yes(
             f"--until {terms.until} has passed, so no run could begin; name a later day."
         )
     site = SiteFolder.open(folder)
-    case, name = StudyCase(site, papers), site.config.name
+    case = StudyCase(site, papers)
+    name = site.config.name
     people = candidates(site.config, case.study.data)
     out = {*case.over_limit(people)}
     spent = case.spent([label for label in people if label not in out])
     runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
     refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
-    at, states = today.isoformat(), FolderStates(folder, site.config, site.identity, site.ledger)
+    at = today.isoformat()
+    states = FolderStates(folder, site.config, site.identity, site.ledger)
     states.check_left_out()
     states.check_roster(check_members(folder, papers.members))
     ask()

@@ -47,10 +47,12 @@ class Permission:
         Nothing here depends on the actual participants. Otherwise a refusal would reveal whether
         anyone took part.
         """
-        study, terms = self.approval.study, self.approval.terms
+        study = self.approval.study
+        terms = self.approval.terms
         if terms.epsilon is None:
             return terms.runs
-        one, whole = promised_mu(study), mu_of(terms.epsilon, study.privacy.delta)
+        one = promised_mu(study)
+        whole = mu_of(terms.epsilon, study.privacy.delta)
         return min(terms.runs, math.floor((whole / one) ** 2 * (1 + _ROUNDING)))
 
     def check_new_run(self, ledger: Ledger) -> None:
@@ -60,7 +62,9 @@ class Permission:
         approved runs are used up, or the approval has ended. Raises BudgetError if one more run
         could cost more than was approved.
         """
-        approval, study, terms = self.approval, self.approval.study, self.approval.terms
+        approval = self.approval
+        study = self.approval.study
+        terms = self.approval.terms
         if mask_digest(study, approval.folder) != approval.mask:
             raise StudyError(
                 f"The mask of '{study.study}' in {approval.folder} is not the one that was "
@@ -80,7 +84,8 @@ class Permission:
                 )
 
     def _ended(self) -> str:
-        terms, name = self.approval.terms, self.approval.study.study
+        terms = self.approval.terms
+        name = self.approval.study.study
         if not terms.ended(self.today):
             return ""
         return f"The approval of '{name}' ended on {terms.until}; approve it again if you agree."
@@ -100,7 +105,8 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
     begun : Approval
         Approval with which the run was set up.
     """
-    name, trust = begun.study.study, read_pinned(folder)
+    name = begun.study.study
+    trust = read_pinned(folder)
     held = newest_approval(folder, identity, name)
     if held is None or trust is None:
         raise WithdrawnError(f"The approval of '{name}' was withdrawn; approve it if you agree.")

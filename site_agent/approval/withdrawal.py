@@ -33,7 +33,8 @@ def take_back(folder: Path, study: str, today: date) -> ConsortiumError | None:
     ConsortiumError or None
         Why the withdrawal is not recorded in the ledger or on the exchange.
     """
-    config, identity = SiteConfig.load(folder), load_identity(folder)
+    config = SiteConfig.load(folder)
+    identity = load_identity(folder)
     retire_record(folder, identity, study)
     try:
         ledger = Ledger(config.ledger)

@@ -84,7 +84,8 @@ def show_ledger(
     if verify is not None:
         out.print(verify_file(verify))
         return
-    config, policy = SiteConfig.load(folder), Policy.load(folder)
+    config = SiteConfig.load(folder)
+    policy = Policy.load(folder)
     ledger = Ledger(config.ledger)
     if accept:
         from site_agent.enrolment.request import open_anchor
@@ -98,7 +99,8 @@ def show_ledger(
         )
         out.print(f"Accepted with {count(head.seq, 'line')}; {where}.")
     elif as_json:
-        at, key = datetime.now(UTC).isoformat(timespec="seconds"), load_identity(folder).key
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        key = load_identity(folder).key
         sys.stdout.write(export_json(ledger, site=config.name, at=at, key=key).decode() + "\n")
     else:
         print_accounts(ledger, policy, out.console)
@@ -119,7 +121,8 @@ def left_out(
     from site_agent.enrolment.request import open_anchor
     from site_agent.ledger.ledger import Ledger
 
-    config, identity = SiteConfig.load(folder), load_identity(folder)
+    config = SiteConfig.load(folder)
+    identity = load_identity(folder)
     states = FolderStates(folder, config, identity, Ledger(config.ledger))
     listed, missing = states.count_left_out()
     out.print(

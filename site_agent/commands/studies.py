@@ -49,10 +49,12 @@ def prepare(study: StudyFile, roster: RosterFile, folder: Folder = Path()) -> No
     from site_agent.prepare import check_own_prefect, count_persons, prepare_person
 
     need_prefect()
-    config, files = SiteConfig.load(folder), (folder.resolve(), study.resolve(), roster.resolve())
+    config = SiteConfig.load(folder)
+    files = (folder.resolve(), study.resolve(), roster.resolve())
     check_own_prefect(config, os.environ)
     persons = count_persons(*files)
-    work, options = partial(prepare_person, *files), dict(config.task_runner_options)
+    work = partial(prepare_person, *files)
+    options = dict(config.task_runner_options)
     prepare_all(
         work, persons, config.task_runner, options, work_folder(folder.resolve()) / "prefect"
     )

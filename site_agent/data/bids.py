@@ -135,7 +135,8 @@ def _in_dataset(
 def _of_home(
     path: Path, root: Path, above: Sequence[Sidecar], data: DataSection
 ) -> Subject | SkippedPerson:
-    label, foreign = path.name.removeprefix("sub-"), foreign_home(path, root)
+    label = path.name.removeprefix("sub-")
+    foreign = foreign_home(path, root)
     if foreign is not None:
         return SkippedPerson(label, "unusable", foreign)
     files = files_below(path, root)
@@ -234,7 +235,8 @@ def _series(files: Iterable[Path], data: DataSection) -> list[Path]:
 
 def _is_of_atlas(path: Path, data: DataSection) -> bool:
     """Return whether a file of parcels is a series whose name fits the study's atlas."""
-    named, atlas = entities(path), Path(data.atlas or "").name
+    named = entities(path)
+    atlas = Path(data.atlas or "").name
     atlases = [named[key] for key in PARCELLATIONS if key in named]
     return named["suffix"] in ("bold", "timeseries") and all(each in atlas for each in atlases)
 
@@ -293,7 +295,8 @@ def _with_reconstruction(path: Path) -> tuple[Key, str | None]:
 
 def _confounds(bold: Path, home: _Home | None) -> Path | None:
     """Return the recording's confounds table, under the names of new and old fMRIPrep."""
-    recording, folder = _with_reconstruction(bold), bold.parent
+    recording = _with_reconstruction(bold)
+    folder = bold.parent
     nearby = sorted(folder.glob("*.tsv")) if home is None else home.files
     tables = [path for path in nearby if "desc-confounds" in path.name and path.parent == folder]
     for suffix in ("timeseries", "regressors"):

@@ -193,7 +193,8 @@ def _digest_of(*parts: object) -> str:
 def _facts(path: Path) -> tuple[str, str, int, int, int]:
     """Return values that change when a file is written, or its link leads to another file."""
     try:
-        status, target = path.stat(), os.path.realpath(path)
+        status = path.stat()
+        target = os.path.realpath(path)
     except OSError as error:
         raise DataError(
             f"{path} is gone or can't be opened ({error.strerror}). Put it back, or correct its "
@@ -214,7 +215,8 @@ def _header(shape: tuple[int, int]) -> bytes:
     CPython build a syntax tree, which up to 3.11.7 may fail there (gh-106905).
     """
     buffer = io.BytesIO()
-    kind, plain = np.lib.format.dtype_to_descr(np.dtype(np.float32)), tuple(map(int, shape))
+    kind = np.lib.format.dtype_to_descr(np.dtype(np.float32))
+    plain = tuple(map(int, shape))
     header = {"descr": kind, "fortran_order": min(plain) > 1, "shape": plain}
     np.lib.format.write_array_header_1_0(buffer, header)
     return buffer.getvalue()

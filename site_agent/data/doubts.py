@@ -81,7 +81,8 @@ def _description_of(table: Path) -> Any:
 
 def undescribed(table: Path) -> Iterator[str]:
     """Yield a sentence if the JSON file of a table exists and can't be read."""
-    path, said = table.with_suffix(".json"), _description_of(table)
+    path = table.with_suffix(".json")
+    said = _description_of(table)
     if path.exists() and not isinstance(said, dict):
         yield (
             f"{path} is not a JSON object in UTF-8, so levels, units and codes for missing values "
@@ -144,10 +145,12 @@ def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str
     study. Participants of the table who have no folder are named if a study uses images. Raises
     DataError if a table can't be read.
     """
-    wording, units = Wording(study.data.missing, tables), study.analysis.grouped
+    wording = Wording(study.data.missing, tables)
+    units = study.analysis.grouped
     by_session = units is not None and units.sessions
     if study.data.persons:
-        table, rules = participants_path(source, tables), study.data.persons
+        table = participants_path(source, tables)
+        rules = study.data.persons
         yield from undescribed(table)
         read = [*rows_or_errors(table, rules, wording, by_session=by_session)]
         yield from [str(row) for _, row in read if isinstance(row, DataError)][:_NAMED]

@@ -73,7 +73,8 @@ def tree_of(home: Path, root: Path) -> Tree:
     -------
     Tree
     """
-    tree, plain = Tree(), [str(home)]
+    tree = Tree()
+    plain = [str(home)]
     links: list[str] = []
     names: list[str] = []
     linked: list[str] = []
@@ -243,7 +244,8 @@ def foreign_place(path: Path, name: str, root: Path) -> str | None:
 
 def _places(path: str) -> Iterator[str]:
     """Yield every place that is passed when the links of an absolute path are followed."""
-    here, links = "", 0
+    here = ""
+    links = 0
     ahead = _parts(path)[::-1]
     while ahead and links <= _MOST_LINKS:
         part = ahead.pop()
@@ -255,7 +257,8 @@ def _places(path: str) -> Iterator[str]:
         here = f"{here}{os.sep}{part}"
         yield here
         if Path(here).is_symlink():
-            target, links = str(Path(here).readlink()), links + 1
+            target = str(Path(here).readlink())
+            links = links + 1
             ahead += _parts(target)[::-1]
             here = "" if target.startswith(os.sep) else here.rpartition(os.sep)[0]
 

@@ -72,7 +72,8 @@ def is_in_space(named: Entities, data: DataSection) -> bool:
 
 def is_on(named: Entities, kind: MeshKind) -> bool:
     """Return whether a file's name has space and density of a mesh; an absent entity fits."""
-    space, density = named.get("space", kind.space), named.get("den", kind.density)
+    space = named.get("space", kind.space)
+    density = named.get("den", kind.density)
     return space in kind.spaces and density in kind.densities
 
 

@@ -89,7 +89,8 @@ def candidates(config: SiteConfig, data: DataSection) -> list[str]:
 
     Raises DataError as `chosen_by` and `left_out_here`.
     """
-    labels, tables = labels_in(config.dataset), site_tables(config)
+    labels = labels_in(config.dataset)
+    tables = site_tables(config)
     chosen = chosen_by(config.dataset, data, tables)
     hook = in_turn(chosen, left_out_here(config.left_out, tables))
     out = {each.label for each in hook(labels)}
@@ -179,7 +180,8 @@ def _not_chosen(
     by_session: bool,
     labels: Sequence[str],
 ) -> Iterable[SkippedPerson]:
-    table, fits = participants_path(source, wording.tables), dict[str, bool]()
+    table = participants_path(source, wording.tables)
+    fits = dict[str, bool]()
     for row, fit in rows_that_fit(table, rules, wording, labels, by_session=by_session).items():
         fits[person_of(row)] = fit or fits.get(person_of(row), False)
     for label in labels:
@@ -193,7 +195,8 @@ def _not_chosen(
 
 
 def _named_in(table: Path, tables: SiteTables, labels: Sequence[str]) -> Iterable[SkippedPerson]:
-    known, read = Spellings(exact=tables.exact_labels), reasons_left_out(table, tables)
+    known = Spellings(exact=tables.exact_labels)
+    read = reasons_left_out(table, tables)
     reasons = {known.key(label): reason for label, reason in read.items()}
     for label in labels:
         reason = reasons.get(known.key(label))

@@ -126,11 +126,13 @@ def _table(lines: Sequence[str], *, courses: bool) -> _Table:
         raise ValueError("its quotes are not closed") from error
     if not rows:
         return _Table([], [])
-    first, body = rows[0], rows[1:]
+    first = rows[0]
+    body = rows[1:]
     if body and all(len(row) == len(first) + 1 for row in body):  # row names, as R writes them
         first = ["", *first]
         if courses:
-            first, body = first[1:], [row[1:] for row in body]
+            first = first[1:]
+            body = [row[1:] for row in body]
     if all(map(_is_number, first)) and not _names_by_number(first, body, courses=courses):
         return _Table([str(k + 1) for k in range(len(first))], rows)
     return _Table(first, body) if courses else _without_names(first, body)
@@ -162,7 +164,8 @@ def _without_names(names: list[str], body: list[list[str]]) -> _Table:
 def _ends(pair: str, at: dict[str, int]) -> Iterator[tuple[int, int]]:
     """Yield the places of a pair's two regions, for every hyphen that may separate them."""
     for place in (k for k, letter in enumerate(pair) if letter == "-"):
-        one, other = pair[:place], pair[place + 1 :]
+        one = pair[:place]
+        other = pair[place + 1 :]
         if one in at and other in at:
             yield at[one], at[other]
 
@@ -184,7 +187,8 @@ def _correlations(
     varies = np.isfinite(norms) & (norms > _FLAT * np.abs(courses).max(axis=1))
     found = {}
     for pair, (one, other) in places.items():
-        a, b = used[one], used[other]
+        a = used[one]
+        b = used[other]
         between = float(np.clip(scaled[a] @ scaled[b], -1.0, 1.0))
         found[pair] = repr(between) if varies[a] and varies[b] else _MISSING
     return found
@@ -411,7 +415,8 @@ def _check_place(folder: Path, path: Path, label: str) -> None:
 def _check_owner(path: Path, label: str, lines: Sequence[str]) -> None:
     """Raise TableError if a stats file names another participant, or the other hemisphere."""
     stated = dict(line.split()[1:3] for line in lines if _STATED.match(line))
-    name, person = stated.get("subjectname", ""), label.partition(SESSION)[0]
+    name = stated.get("subjectname", "")
+    person = label.partition(SESSION)[0]
     if name and _is_of_another(name, person):
         raise TableError(
             path,
@@ -419,7 +424,8 @@ def _check_owner(path: Path, label: str, lines: Sequence[str]) -> None:
             f"its line 'subjectname' must name sub-{person}, got {name}. "
             "Copy the participant's own file.",
         )
-    own, side = path.name.partition(".")[0], stated.get("hemi", "")
+    own = path.name.partition(".")[0]
+    side = stated.get("hemi", "")
     if {own, side} == {"lh", "rh"}:
         raise TableError(
             path,

@@ -29,7 +29,8 @@ def described(paths: Iterable[Path]) -> list[Sidecar]:
 
 def sidecars_of(image: Path, known: Sequence[Sidecar]) -> tuple[Path, ...]:
     """Return the JSON files that apply to an image, the nearest first."""
-    named, where = entities(image).items(), str(image)
+    named = entities(image).items()
+    where = str(image)
     found = [
         each for each in known if where.startswith(each.folder) and each.named.items() <= named
     ]

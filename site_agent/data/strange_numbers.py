@@ -29,7 +29,8 @@ def strange_numbers(
     """
     if low is None or high is None:
         return
-    values, width = _numbers(cells), high - low
+    values = _numbers(cells)
+    width = high - low
     beyond = {text: value for text, value in values.items() if not low <= value <= high}
     for text, value in beyond.items():
         far = max(low - value, value - high) > _FAR * width

@@ -41,7 +41,8 @@ def summarize_tables(source: Path, study: Study, tables: SiteTables) -> Understa
     tables : SiteTables
         The site's own settings.
     """
-    facts, notes = [*_labels(source, tables)], [*_no_table(source, tables)]
+    facts = [*_labels(source, tables)]
+    notes = [*_no_table(source, tables)]
     found = Understanding(tuple(facts), tuple(notes))
     for view in study.features:
         if view.single_columns:

@@ -502,7 +502,9 @@ def encode_cell(text: str | None, column: Column) -> tuple[float, ...] | None:
         if len(column.levels) == 2:
             return (2.0 * place - 1.0,)
         return tuple(float(place == k) for k in range(len(column.levels)))
-    number, low, high = number_of(value), column.low, column.high
+    number = number_of(value)
+    low = column.low
+    high = column.high
     if number is None or low is None or high is None:
         return None
     return (2.0 * (min(max(number, low), high) - low) / (high - low) - 1.0,)

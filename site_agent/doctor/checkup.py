@@ -296,11 +296,14 @@ def _states(folder: Path, config: SiteConfig) -> Check:
 
 def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     """Compare a study with the policy, and with the spent budget."""
-    spent, used = SpentLoss(), ""
+    spent = SpentLoss()
+    used = ""
     if config.ledger.exists():
-        trust, ledger = read_pinned(folder), Ledger(config.ledger)
+        trust = read_pinned(folder)
+        ledger = Ledger(config.ledger)
         centres = trust.centres if trust else frozenset()
-        dataset, people = str(config.dataset.resolve()), candidates(config, study.data)
+        dataset = str(config.dataset.resolve())
+        people = candidates(config, study.data)
         spent = spent_in(ledger, dataset, study, centres, people)
         used = _used_up(folder, ledger, study, centres)
     runs = 0 if used else 1  # the policy is asked about no other before its approval

@@ -129,11 +129,13 @@ def break_of(marker: Marker, rate: float) -> Break | None:
     """
     if not marker.is_break:
         return None
-    place, name = marker.onset * rate, marker.name.strip()
+    place = marker.onset * rate
+    name = marker.name.strip()
     if _SKIPPED.match(name):
         stop = min(place + marker.duration * rate, _LATEST)
         return Break(round(place), round(stop), name)
-    down, over = math.floor(place + _EXACT), (place + _EXACT) % 1
+    down = math.floor(place + _EXACT)
+    over = (place + _EXACT) % 1
     if over <= 2 * _EXACT:
         return Break(down, down, name)
     if abs(over - 0.5 - _EXACT) <= _EXACT:

@@ -23,10 +23,12 @@ _SHOWN = 5
 
 def channel_remarks(described: Described, view: EegView) -> Iterator[Remark]:
     """Yield the study's channels whose unit or type in the table is not the recording's."""
-    opened, table = described.opened, described.channels
+    opened = described.opened
+    table = described.channels
     found = match_channels(view.channels, opened.names, opened.path).values()
     for name in found:
-        own, listed = (opened.units or {}).get(name), table.unit(name)
+        own = (opened.units or {}).get(name)
+        listed = table.unit(name)
         factors = [MICROVOLTS.get(unit or "") for unit in (own, listed)]
         if None not in factors and factors[0] != factors[1]:
             yield "unit", f"{opened.path.name} ({name}: {listed} in the table, {own} in the file)"
@@ -51,7 +53,8 @@ def event_remarks(described: Described, view: EegView) -> Iterator[Remark]:
         return
     close = max(_CLOSE, 2 / described.opened.rate) + 1e-9
     for event in view.events:
-        many, others = len(listed[event]), len(there[event])
+        many = len(listed[event])
+        others = len(there[event])
         if many != others:
             example = f"{many} in the table, {others} in the file"
             yield "event numbers", f"{name} ({event}: {example})"
@@ -89,7 +92,8 @@ def sample_remarks(described: Described) -> Iterator[Remark]:
 
     Samples count without the pauses of the recording.
     """
-    table, rate = described.events, described.opened.rate
+    table = described.events
+    rate = described.opened.rate
     if table is None:
         return
     allowed = max(_SAMPLES, _ROUNDED * rate) + 1e-6

@@ -55,7 +55,8 @@ def edf_layout(path: Path) -> Layout:
         file.seek(256 + 216 * many)
         width = _WIDTHS[path.suffix.lower()]
         sizes = [width * int(file.read(8)) for _ in range(many)]
-    header, record = int(fixed[184:192]), sum(sizes)
+    header = int(fixed[184:192])
+    record = sum(sizes)
     starts = np.cumsum([0, *sizes]).tolist()
     return Layout(
         kind=fixed[192:197].decode("latin-1"),
@@ -142,5 +143,6 @@ def _markers(texts: list[list[bytes]], zero: float) -> Iterator[Marker]:
             found = _TAL.fullmatch(part)
             for name in found[3].split(b"\x14") if found else ():
                 if found and name:
-                    onset, duration = float(found[1]) - zero, float(found[2] or 0)
+                    onset = float(found[1]) - zero
+                    duration = float(found[2] or 0)
                     yield Marker(onset, duration, name.decode("utf-8", "replace").strip())

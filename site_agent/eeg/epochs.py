@@ -57,7 +57,9 @@ def cut_epochs(recording: Recording, view: EegView) -> Epochs:
     if lacking:
         return Epochs(nothing, 0, lacking)
     onsets = recording.onsets(view.events)
-    sound, amplitudes, tried = list[Signals](), list[float](), len(onsets)
+    sound = list[Signals]()
+    amplitudes = list[float]()
+    tried = len(onsets)
     segments = _long_enough(recording, view)
     for segment, inside in events_within(onsets, segments, recording.rate):
         signals, step = _prepared(recording, view, segment)
@@ -86,12 +88,15 @@ class _Prepared:
 
 def _usable(recording: Recording, view: EegView, prepared: _Prepared) -> Iterator[Signals]:
     """Cut a segment's epochs that have all samples, no bad span and no constant channel."""
-    fine, offset = view.rate * prepared.step, prepared.first / recording.rate
+    fine = view.rate * prepared.step
+    offset = prepared.first / recording.rate
     before = -round(view.start * view.rate) if view.baseline and view.events else 0
     for places in prepared.found:
-        first, last = int(places[0]), int(places[-1])
+        first = int(places[0])
+        last = int(places[-1])
         inside = first >= 0 and last < prepared.signals.shape[1]
-        start, stop = offset + first / fine, offset + (last + 1) / fine
+        start = offset + first / fine
+        stop = offset + (last + 1) / fine
         if inside and not recording.spoilt(start, stop):
             epoch = prepared.signals[:, places]
             if before > 0:

@@ -63,7 +63,8 @@ def find_choices(
     """Find every participant's recordings as `find_recordings` does, with their other versions."""
     people: dict[str, tuple[Choice, ...] | SkippedPerson] = {}
     for home in homes_in(folder):
-        label, foreign = home.name.removeprefix("sub-"), foreign_home(home, folder)
+        label = home.name.removeprefix("sub-")
+        foreign = foreign_home(home, folder)
         if foreign is not None:
             people[label] = SkippedPerson(label, "unusable", foreign)
         else:
@@ -74,7 +75,8 @@ def find_choices(
 def _choices_in(
     home: Path, folder: Path, task: str, data: DataSection
 ) -> tuple[Choice, ...] | SkippedPerson:
-    label, tree = home.name.removeprefix("sub-"), tree_of(home, folder)
+    label = home.name.removeprefix("sub-")
+    tree = tree_of(home, folder)
     files = tree.files
     found = _fitting(files, task, data)
     problem = misplaced_file(home, found) or _ambiguous(found)
@@ -171,5 +173,6 @@ def _unread(path: Path) -> str:
 
 
 def _preference(path: Path) -> tuple[bool, bool, int, str]:
-    description, ending = entities_of(path).get("desc"), str(recording_ending(path))
+    description = entities_of(path).get("desc")
+    ending = str(recording_ending(path))
     return description != "preproc", description is not None, ENDINGS.index(ending), path.name

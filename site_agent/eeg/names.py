@@ -47,7 +47,8 @@ def table_beside(path: Path, suffix: str, ending: str = ".tsv") -> Path | None:
     principle of inheritance has it. The nearest folder decides, then the longest name, and then the
     processing that is nearest to the recording's. Only the participant's own folders are searched.
     """
-    wanted, own = set(run_of(path)), entities_of(path)
+    wanted = set(run_of(path))
+    own = entities_of(path)
     for folder in own_folders(path):
         files = folder.glob(f"*_{suffix}{ending}")
         fitting = [file for file in sorted(files) if wanted.issuperset(run_of(file))]

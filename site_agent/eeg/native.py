@@ -130,7 +130,8 @@ def _open_native(mne: Any, path: Path, channels: Sequence[str], verbose: str) ->
     if any(kinds[name] != _VOLT for name in names):
         raise DataError(f"{path} has channels that are not in volts; correct their units.")
     rate = float(raw.info["sfreq"])
-    clock, markers = RecordingClock(rate), tuple(_annotated(raw, boundary_codes=ending == ".set"))
+    clock = RecordingClock(rate)
+    markers = tuple(_annotated(raw, boundary_codes=ending == ".set"))
     if ending in (".edf", ".bdf"):
         clock, own = read_edf_clock(path, rate)
         markers = own or markers
@@ -161,7 +162,8 @@ def _signals(path: Path, raw: Any, names: Sequence[str]) -> Signals:
 def _annotated(raw: Any, *, boundary_codes: bool) -> Iterator[Marker]:
     """Yield annotations; MNE counts them from the start of the amplifier's clock."""
     for each in raw.annotations:
-        name, duration = str(each["description"]), float(each["duration"])
+        name = str(each["description"])
+        duration = float(each["duration"])
         if boundary_codes and name in _BOUNDARY_CODES:
             name = "boundary"
         # EEGLAB's empty durations are NaN.
@@ -176,7 +178,8 @@ def _triggered(mne: Any, path: Path, raw: Any) -> tuple[Marker, ...]:
     with _readable(path), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = mne.find_events(raw, shortest_event=1, verbose="ERROR")
-    first, rate = raw.first_samp, raw.info["sfreq"]
+    first = raw.first_samp
+    rate = raw.info["sfreq"]
     return tuple(Marker((sample - first) / rate, 0.0, str(code)) for sample, _, code in found)
 
 

@@ -95,7 +95,8 @@ def check_whole(path: Path) -> None:
     """
     if ending_of(path) in (".edf", ".bdf"):
         layout = edf_layout(path)
-        needed, size = layout.header + layout.records * layout.bytes, path.stat().st_size
+        needed = layout.header + layout.records * layout.bytes
+        size = path.stat().st_size
     elif path.suffix == ".vhdr":
         needed, size = _brainvision_size(path)
     else:

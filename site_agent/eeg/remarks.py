@@ -108,7 +108,8 @@ REMARKS = {
 
 def remarks_on(described: Described, view: EegView) -> Iterator[Remark]:
     """Yield everything in one recording that may be wrong."""
-    opened, name = described.opened, described.opened.path.name
+    opened = described.opened
+    name = described.opened.path.name
     yield from channel_remarks(described, view)
     stated = described.sidecar.rate
     if stated is not None and abs(stated - opened.rate) > 1e-3 * opened.rate:

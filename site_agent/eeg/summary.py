@@ -81,7 +81,8 @@ def _grouped(finding: str, numbers: Mapping[str, int | None]) -> str:
         return f"{finding} ({count(len(numbers), 'participant')})"
     parts = []
     if some:
-        least, most = min(some), max(some)
+        least = min(some)
+        most = max(some)
         each = f"{least} each" if least == most else f"{least} to {most} each"
         parts = [f"{each} ({count(len(some), 'participant')})"]
     parts += [f"none ({_named(without)})"] if without else []
@@ -134,7 +135,8 @@ def summarize_recordings(folder: Path, view: EegView, data: DataSection) -> Unde
             try:
                 findings, remarks = _examined(choice.chosen, view)
             except DataError as error:
-                findings, remarks = [], [("unreadable", str(error))]
+                findings = []
+                remarks = [("unreadable", str(error))]
             tally.add(label, _files(choice), _choices(choice))
             tally.add(label, iter(findings), iter(remarks))
     notes = (*_mixture(tally), *tally.notes(), *_not_inherited(folder, view))

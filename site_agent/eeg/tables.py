@@ -115,7 +115,8 @@ def _rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Row]]]:
 
 def _marker(row: Row, column: str, where: str) -> Marker | None:
     """Return the marker of a line, or None if the line is to be skipped."""
-    onset, duration = _seconds(row, "onset", where), _seconds(row, "duration", where)
+    onset = _seconds(row, "onset", where)
+    duration = _seconds(row, "duration", where)
     marker = Marker(onset or 0.0, max(duration or 0.0, 0.0), row.get(column, ""))
     for other in _NAMES:
         # Any column may state a bad span or a break.
@@ -132,7 +133,8 @@ def _marker(row: Row, column: str, where: str) -> Marker | None:
 def _sample(row: Row) -> Iterator[tuple[float, float]]:
     """Yield onset and sample of a line, if it states both as numbers of the recording."""
     try:
-        onset, sample = float(row.get("onset", "")), float(row.get("sample", ""))
+        onset = float(row.get("onset", ""))
+        sample = float(row.get("sample", ""))
     except ValueError:
         return
     if onset >= 0 and math.isfinite(onset) and math.isfinite(sample):

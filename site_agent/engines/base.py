@@ -66,7 +66,8 @@ class Threads:
     """
 
     def __init__(self, workers: int = 1, memory: int | None = None) -> None:
-        self.workers, self.memory = workers, memory
+        self.workers = workers
+        self.memory = memory
 
     def map(
         self, work: Callable[[Item], Made], items: Iterable[Item], each: int = 0

@@ -81,7 +81,9 @@ class RemoteEngine:
     """
 
     def __init__(self, name: str, start: Callable[[], Workers], memory: int | None = None) -> None:
-        self._name, self._start, self.memory = name, start, memory
+        self._name = name
+        self._start = start
+        self.memory = memory
         self._lock = threading.Lock()
         self._workers: Workers | None = None
         self._trouble, self._again = "", 0.0  # error of the last start, and end of the pause
@@ -172,7 +174,8 @@ class RemoteEngine:
             except LostError as error:
                 end = time.monotonic()
                 rest = min(_REST * (end - begin), _LONGEST_REST)
-                self._trouble, self._again = str(error), end + rest
+                self._trouble = str(error)
+                self._again = end + rest
         raise EngineError(
             f"site.yaml: engine {self._name} can't be used now ({self._trouble}). Nothing is "
             "charged. Start it or correct its address; the agent tries again."

@@ -65,7 +65,8 @@ def read_pinned(folder: Path) -> PinnedConsortium | None:
     path = folder / PINNED
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        centre, serial = bytes.fromhex(content["centre"]), int(content["serial"])
+        centre = bytes.fromhex(content["centre"])
+        serial = int(content["serial"])
         sites = {name: bytes.fromhex(key) for name, key in content.get("sites", {}).items()}
         earlier = tuple(bytes.fromhex(key) for key in content.get("earlier", ()))
         trust = PinnedConsortium(centre, serial, str(content["roster"]), sites, earlier)

@@ -87,7 +87,8 @@ def open_anchor(
 
     Raises ConfigurationError, ExchangeError, LedgerError if a file or the exchange can't be used.
     """
-    exchange, ledger = config.open_exchange(), Ledger(config.ledger)
+    exchange = config.open_exchange()
+    ledger = Ledger(config.ledger)
     return LedgerAnchor(
         exchange=exchange,
         identity=identity,

@@ -47,7 +47,8 @@ class Choices:
 
     def add(self, label: str, path: Path, versions: Iterable[Path] = ()) -> None:
         """Count a participant's chosen file, and the other versions of its recording."""
-        named, stem = entities(path), stem_of(path)
+        named = entities(path)
+        stem = stem_of(path)
         self.people.add(label)
         for key in _SHOWN:
             _count(self.chosen, key, named.get(key, ""), label)
@@ -73,7 +74,8 @@ class Choices:
     def notes(self) -> Iterator[str]:
         """Yield a warning for each entity of which several labels fit the study."""
         for key in VERSIONS:
-            labels, others = self.chosen.get(key, {}), self.others.get(key, {})
+            labels = self.chosen.get(key, {})
+            others = self.others.get(key, {})
             if not self._is_settled(key) and (len(labels) > 1 or others):
                 yield Serious(self._warning(key, labels, others))
         if self.twice:
@@ -85,7 +87,8 @@ class Choices:
     def _is_settled(self, key: str) -> bool:
         """Return whether the study states an entity, or its mesh or atlas implies it."""
         cohort = key == "cohort" and self.data.space_cohort[1] is not None
-        mesh, atlas = bool(self.data.mesh), bool(self.data.atlas)
+        mesh = bool(self.data.mesh)
+        atlas = bool(self.data.atlas)
         implied = (key == _DENSITY and mesh) or (key in PARCELLATIONS and atlas)
         return key in versions_wanted(self.data) or cohort or implied
 
@@ -142,7 +145,8 @@ def choices_of(subjects: Iterable[Subject], data: DataSection) -> tuple[Choices,
     trees : dict of str to Tree
         Files and linked folders by participant.
     """
-    choices, trees = Choices(data), dict[str, Tree]()
+    choices = Choices(data)
+    trees = dict[str, Tree]()
     for subject in subjects:
         home = home_of(subject)
         versions: dict[Path, list[Path]] = {}

@@ -63,8 +63,10 @@ def count_coverage(view: str, vectors: Iterable[NDArray[Any]], *, kept: bool) ->
     participants = complete = 0
     for vector in vectors:
         missing = np.isnan(vector)
-        lacking, tied = lacking + missing, tied + _ties(vector)
-        participants, complete = participants + 1, complete + (not missing.any())
+        lacking = lacking + missing
+        tied = tied + _ties(vector)
+        participants = participants + 1
+        complete = complete + (not missing.any())
     many = max(participants, 1)
     return Coverage(
         view=view,
@@ -130,7 +132,8 @@ def _notes(each: Coverage) -> tuple[str, ...]:
 
 
 def _missing(each: Coverage, where: str) -> str:
-    some, half = each.lacking > _SOME, each.lacking > _HALF
+    some = each.lacking > _SOME
+    half = each.lacking > _HALF
     if each.kept:
         if not half.any():
             return ""

@@ -111,7 +111,8 @@ def measure_images(
         tables=tables,
     )
     unmix = _unmixing(view) if view.components is not None else None
-    survey, skipped = data.survey, list(data.survey.skipped)
+    survey = data.survey
+    skipped = list(data.survey.skipped)
     if data.empty:
         raise NobodyError(data.empty)
     vectors = {}
@@ -289,7 +290,8 @@ def read_contrasts(
     skipped: list[SkippedPerson] = []
     check = check_nothing if accept_unoriented else check_orientation
     for home in homes_in(source):
-        label, path = home.name.removeprefix("sub-"), contrast_of(home, source, data, ending)
+        label = home.name.removeprefix("sub-")
+        path = contrast_of(home, source, data, ending)
         outcome = (
             _read(*(path, label, space, view, gaps), check=check)
             if isinstance(path, Path)
@@ -352,7 +354,8 @@ def contrast_of(home: Path, root: Path, data: DataSection, ending: str) -> Path 
     ending : str
         As for `read_contrasts`.
     """
-    label, foreign = home.name.removeprefix("sub-"), foreign_home(home, root)
+    label = home.name.removeprefix("sub-")
+    foreign = foreign_home(home, root)
     if foreign is not None:
         return SkippedPerson(label, "unusable", foreign)
     images = [path for path in files_below(home, root) if _ends(path, ending)]
@@ -414,7 +417,8 @@ def _read(
         values = read_volume(path, space.grid, zero_is_missing=view.zero_is_missing)
         _check_coverage(path, values, gaps, stated=bool(gaps and view.gaps))
         if space.regions is not None:
-            weights, known = space.regions.weights, ~np.isnan(values)
+            weights = space.regions.weights
+            known = ~np.isnan(values)
             values = _over_weights(weights @ np.where(known, values, 0.0), weights @ (1.0 * known))
             _check_coverage(path, values, gaps, stated=bool(gaps and view.gaps))
     except GapsError as error:

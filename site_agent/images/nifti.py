@@ -170,7 +170,8 @@ def iterate_volumes(
     array
         Shape (I, J, K), or as many voxels as ``places`` has.
     """
-    stored, done = image.dataobj, 0
+    stored = image.dataobj
+    done = 0
     try:
         for raw in stored_volumes(path, image):
             if places is not None:

@@ -47,7 +47,8 @@ class Scales:
     def facts(self) -> Iterator[Fact]:
         """Yield the range of the participants' medians."""
         if self.medians:
-            low, high = min(self.medians.values()), max(self.medians.values())
+            low = min(self.medians.values())
+            high = max(self.medians.values())
             spread = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
             many = count(len(self.medians), "participant")
             yield Fact(

@@ -343,7 +343,8 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
         gives to derivatives, is 0.
     """
     rows = read_lines(path)
-    header, lines = rows[0], rows[1:]
+    header = rows[0]
+    lines = rows[1:]
     if len(lines) != volumes:
         msg = f"{path} has {count(len(lines), 'line')} for {count(volumes, 'volume')}; "
         raise DataError(msg + "give the confounds of this run.")
@@ -386,7 +387,8 @@ def _number(text: str) -> float:
 
 def to_prepare(target: Target, length: int) -> int:
     """Return the bytes to prepare a participant with this number of volumes."""
-    grid, voxels = target.grid, target.grid.features
+    grid = target.grid
+    voxels = target.grid.features
     blocks = _PREPARED * voxels * length
     if isinstance(grid, Mesh):
         return blocks + _UNPACKED * grid.kind.vertices * length + _SMALL

@@ -180,7 +180,8 @@ class SiteDataset:
         """The survey of the participants whom the cap includes."""
         survey = self.survey
         taken = self.cap.taken([subject.label for subject in survey.subjects])
-        subjects, lengths = survey.subjects, survey.lengths
+        subjects = survey.subjects
+        lengths = survey.lengths
         return Survey(
             tuple(subjects[i] for i in taken), tuple(lengths[i] for i in taken), survey.skipped
         )
@@ -296,7 +297,8 @@ class SiteDataset:
         return self._last[1]
 
     def _reduce(self, basis: Block) -> Block:
-        size, start = (basis.shape[1], sum(self.lengths)), 0
+        size = (basis.shape[1], sum(self.lengths))
+        start = 0
         reduced = scratch_space(size, self.engine.memory, self.cache.folder)
         people = self._people("features")
         chunk_of = basis.shape[1], CHUNK * max(self.lengths)
@@ -344,7 +346,8 @@ class SiteDataset:
         return tuple(self._prepared(number, target) for target in (self.space.target, *fine))
 
     def _prepared(self, number: int, target: Target) -> PersonBlocks:
-        subject, length = self.survey.subjects[number], self.survey.lengths[number]
+        subject = self.survey.subjects[number]
+        length = self.survey.lengths[number]
         return PersonBlocks(
             subjects=(subject,),
             lengths=(length,),
@@ -365,7 +368,8 @@ class SiteDataset:
             length = sum(self._volumes(run) for run in subject.runs)
         except DataError as error:
             return SkippedPerson(subject.label, "unusable", str(error))
-        first, data = subject.runs[0].bold, self.data
+        first = subject.runs[0].bold
+        data = self.data
         by_person = self.unit == "subject"  # otherwise one volume would decide about the others
         if by_person and data.volumes is not None and length != data.volumes:
             detail = f"{first} has {length} volumes, the study asks for {data.volumes}; left out."

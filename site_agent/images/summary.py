@@ -234,7 +234,9 @@ def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection)
         The study's.
     """
     ending = str(view.view.image)
-    voxels, doubts, scales = _Tally(), _Tally(), Scales(view.name)
+    voxels = _Tally()
+    doubts = _Tally()
+    scales = Scales(view.name)
 
     def files(home: Path) -> list[Path]:
         found = contrast_of(home, source, data, ending)
@@ -281,10 +283,13 @@ def _summarize_files(
     source: Path, view: str, data: DataSection, files: Callable[[Path], list[Path]]
 ) -> Understanding:
     """Summarize the choice among the files of every participant's folder."""
-    choices, trees, kinds = Choices(data), dict[str, Tree](), _Tally()
+    choices = Choices(data)
+    trees = dict[str, Tree]()
+    kinds = _Tally()
     chosen: dict[str, list[Path]] = {}
     for home in homes_in(source):
-        label, found = home.name.removeprefix("sub-"), files(home)
+        label = home.name.removeprefix("sub-")
+        found = files(home)
         if found:
             chosen[label] = found
             trees[label] = tree_of(home, source)

@@ -217,7 +217,8 @@ def _gifti_count(path: Path) -> int:
     """Return the number of arrays that a GIFTI file states, and the number that it can have."""
     try:
         with regular(path).open("rb") as file:
-            found, most = _COUNT.search(file.read(_HEAD)), path.stat().st_size // _LEAST_ARRAY
+            found = _COUNT.search(file.read(_HEAD))
+            most = path.stat().st_size // _LEAST_ARRAY
     except OSError as error:
         raise DataError(f"{path} can't be read; check its rights.") from error
     if found is None or not 0 < int(found[1]) <= min(most, MOST_VOLUMES):
@@ -226,7 +227,9 @@ def _gifti_count(path: Path) -> int:
 
 
 def _of_gifti(run: RecordingRun, mesh: Mesh) -> Series:
-    paths, volumes, start = _sides_of(run), count_volumes(run), 0
+    paths = _sides_of(run)
+    volumes = count_volumes(run)
+    start = 0
     series = np.empty((volumes, mesh.features), dtype=np.float32)
     for path, side in zip(paths, mesh.sides, strict=True):
         stop = start + side.features
@@ -297,7 +300,8 @@ def _of_person(
     home: Path, root: Path, data: DataSection, view: ViewSpace[SurfaceView], gaps: float
 ) -> Vector | SkippedPerson:
     assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
-    label, settings = home.name.removeprefix("sub-"), view.view
+    label = home.name.removeprefix("sub-")
+    settings = view.view
     chosen = maps_of(home, root, data, view)
     if isinstance(chosen, SkippedPerson):
         return chosen
@@ -321,7 +325,8 @@ def maps_of(
         The participant's folder, and the data set.
     """
     assert view.mesh is not None  # noqa: S101 - a view of surfaces has one
-    label, foreign = home.name.removeprefix("sub-"), foreign_home(home, root)
+    label = home.name.removeprefix("sub-")
+    foreign = foreign_home(home, root)
     if foreign is not None:
         return SkippedPerson(label, "unusable", foreign)
     files = files_below(home, root)

@@ -74,7 +74,9 @@ class LedgerAnchor:
         answers: Answers | None = None,
     ) -> None:
         self._answers = answers
-        self._exchange, self._identity, self._name = exchange, identity, name
+        self._exchange = exchange
+        self._identity = identity
+        self._name = name
         self._keys = (identity.public,) if earlier is None else (identity.public, earlier)
         self._ledger = ledger
         self._place = f"ledgers/{name}"
@@ -182,7 +184,8 @@ class LedgerAnchor:
             )
 
     def _refusal(self, first: str, signed: Head, digest: str | None) -> LedgerError:
-        path, seq = self._ledger.path, signed.seq
+        path = self._ledger.path
+        seq = signed.seq
         if first != self._ledger.digest_at(1):  # not a copy of this one, so others may continue
             return LedgerError(
                 f"{path} is not the ledger that this site signed for, with {count(seq, 'line')}; "

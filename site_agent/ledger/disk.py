@@ -34,7 +34,9 @@ def network_type(path: Path) -> str:
 
     Where the table of mounts can't be read, every disk counts as local.
     """
-    place, found, longest = path.resolve(), "", -1
+    place = path.resolve()
+    found = ""
+    longest = -1
     try:
         lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -44,7 +46,8 @@ def network_type(path: Path) -> str:
         mount = Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), folder))
         # Of two mounts on one folder the later hides the earlier.
         if len(mount.parts) >= longest and folder and place.is_relative_to(mount):
-            found, longest = kind, len(mount.parts)
+            found = kind
+            longest = len(mount.parts)
     is_network = found in _NETWORK or (found.startswith("fuse.") and found not in _LOCAL_FUSE)
     return found if is_network else ""
 
@@ -84,7 +87,8 @@ def this_machine() -> str:
 
 def _claim(path: Path, network: str) -> None:
     """Record that this machine uses a database; refuse it if another one does."""
-    own, place = this_machine(), machine_path(path)
+    own = this_machine()
+    place = machine_path(path)
     try:
         known = _first_machine(place, own)
     except (OSError, ValueError) as error:

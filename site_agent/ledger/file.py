@@ -225,7 +225,8 @@ class LedgerFile:
         last = row[0]
         if not last:
             return
-        key, accounts = self._key(), _Accounts(self._same)
+        key = self._key()
+        accounts = _Accounts(self._same)
         for mark, label in by_mark.items():
             if (mark, label) not in self._searched:
                 self._searched.add((mark, label))
@@ -267,7 +268,8 @@ class LedgerFile:
 
     def _key(self) -> bytes:
         """Return the key next to this file, which must be the one of its participants' marks."""
-        kept, key = self._kept(), read_key(self.path)
+        kept = self._kept()
+        key = read_key(self.path)
         if kept is None:
             key = key or make_key(self.path)
             self.connection.execute("INSERT INTO key VALUES (?)", (check_of(key),))

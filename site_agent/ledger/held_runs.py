@@ -85,7 +85,8 @@ def _run_of(entry: LedgerEntry) -> tuple[str, str, str]:
 
 
 def _held_run(hold: LedgerEntry, rounds: Iterable[LedgerEntry], policy: Policy) -> HeldRun:
-    losses, whole = [each.charge.mu for each in rounds], hold.charge
+    losses = [each.charge.mu for each in rounds]
+    whole = hold.charge
     return HeldRun(
         study=whole.study,
         run=whole.run,

@@ -313,7 +313,8 @@ class Account:
     @property
     def sentence(self) -> str:
         """The summary in a sentence, the same in every report."""
-        spent, rounds = "spent", ""
+        spent = "spent"
+        rounds = ""
         if self.spent.mu**2 > self.charged.mu**2 * (1.0 + _ROUNDING):
             spent = "spent or reserved"
             rounds = f"without reserved losses ε = {number(self.charged.epsilon)}, "
@@ -440,7 +441,8 @@ def over_limit(
     centres : collection of str
         As in `spent_in`.
     """
-    unit, price = study.privacy.unit, promised_mu(study)
+    unit = study.privacy.unit
+    price = promised_mu(study)
     own = OneStudy(study.study, frozenset(centres), policy.study_limit(unit))
     return ledger.over_limit(labels, policy.totals(), unit, price, own)
 

@@ -65,7 +65,8 @@ class _Hold:
 
     def covers(self, charge: Charge) -> bool:
         """Return whether a round of the same participants fits into the rest of the hold."""
-        ours, theirs = self.charge, charge
+        ours = self.charge
+        theirs = charge
         if (ours.persons, ours.unit, ours.study) != (theirs.persons, theirs.unit, theirs.study):
             return False
         spent = sum(each.mu**2 for each in self.rounds)

@@ -47,7 +47,8 @@ def make_key(ledger: Path) -> bytes:
 
     Raises LedgerError if it can't be written.
     """
-    path, draft = key_path(ledger), key_path(ledger).with_suffix(f".{secrets.token_hex(8)}")
+    path = key_path(ledger)
+    draft = key_path(ledger).with_suffix(f".{secrets.token_hex(8)}")
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(handle, "wb") as file:  # noqa: PTH123 - with its mode from the start

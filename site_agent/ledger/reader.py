@@ -87,7 +87,8 @@ class LedgerReader:
             lines = list(file.read())
             groups = {line.charge.persons for line in lines if line.charge.persons}
             members = {group: file.members(group).copy() for group in groups}
-        sums, found = Sums(members.__getitem__), []
+        sums = Sums(members.__getitem__)
+        found = []
         charged = (each for each in enumerate(lines) if each[1].event != STATE)
         last = {line.charge.run: place for place, line in charged}
         for place, line in enumerate(lines):
@@ -114,7 +115,8 @@ class LedgerReader:
         self, unit: str, loss: Callable[[Charge], float], labels: Sequence[str] | None
     ) -> float:
         with self._writing() as file:
-            persons, before = PersonSums(file.members), 0
+            persons = PersonSums(file.members)
+            before = 0
             for charge in (line.charge for line in standing_reservations(file.read())):
                 if charge.unit in counted(unit):
                     square = exact_square(loss(charge))
@@ -260,7 +262,8 @@ class LedgerReader:
     def knows_any(self, labels: Sequence[str]) -> bool:
         """Return whether any of these participants was charged, or no participant at all was."""
         with self._writing() as file:
-            rows, charged = file.rows(labels), file.sums.everybody
+            rows = file.rows(labels)
+            charged = file.sums.everybody
             return not len(charged) or bool(np.isin(rows, charged).any())
 
     def has_answered(self, sites: Collection[str]) -> bool:

@@ -71,7 +71,8 @@ class ReadFrom(NamedTuple):
 
 
 def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
-    study, wording = opened.study, Wording(opened.study.data.missing, opened.tables)
+    study = opened.study
+    wording = Wording(opened.study.data.missing, opened.tables)
     vectors, lacking = read_table(opened.source, view.view, wording, by_session=_by_session(study))
     there = {person_of(row) for row in vectors}
     skipped = {person_of(row): replace(s, label=person_of(row)) for row, s in lacking.items()}
@@ -420,7 +421,9 @@ class FeatureDataset:
                 else:
                     found, lacking = read(self.study)
             except NobodyError as error:
-                self._empty, found, lacking = self._empty or str(error), {}, []
+                self._empty = self._empty or str(error)
+                found = {}
+                lacking = []
             if not _by_session(self.study):
                 found, several = single_session_vectors(found)
                 lacking = [*lacking, *several]

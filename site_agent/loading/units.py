@@ -32,7 +32,9 @@ def read_each_session(folder: Path, study: Study, read: Callable[[Study], Found]
 
     Raises DataError if no session has any.
     """
-    vectors, skipped, trouble = dict[str, Vector](), list[SkippedPerson](), list[DataError]()
+    vectors = dict[str, Vector]()
+    skipped = list[SkippedPerson]()
+    trouble = list[DataError]()
     for session in sessions_in(folder):
         of_session = study.data.model_copy(update={"session": session})
         try:

@@ -94,15 +94,19 @@ def _centres(status: SiteStatus, approval: Approval) -> Collection[str]:
 
 
 def _row(yes: ListedApproval, centres: Collection[str], ledger: Ledger, today: date) -> Row:
-    study, terms = yes.approval.study, yes.approval.terms
+    study = yes.approval.study
+    terms = yes.approval.terms
     had = len(ledger.under_way(study.study, centres))
-    left, state = max(terms.runs - had, 0), "The agent takes part when a run is announced."
+    left = max(terms.runs - had, 0)
+    state = "The agent takes part when a run is announced."
     if terms.ended(today):
-        left, state = 0, "The last day has passed."
+        left = 0
+        state = "The last day has passed."
     elif not left:
         state = "All approved runs have begun or taken place."
     if yes.refused:
-        left, state = 0, f"Refused: {yes.refused}"
+        left = 0
+        state = f"Refused: {yes.refused}"
     price = math.sqrt(left) * promised_mu(study) if left else 0.0
     if terms.epsilon is not None:
         price = min(price, mu_of(terms.epsilon, study.privacy.delta))
@@ -143,7 +147,8 @@ def _open_round(entries: Sequence[LedgerEntry], store: MessageStore) -> str:
     if not paid:
         return ""
     last = paid[-1]
-    run, number = last.charge.run, last.charge.round
+    run = last.charge.run
+    number = last.charge.round
     if store.load(run, ENDED) is not None or store.load(run, REFUSED) is not None:
         return ""
     study = last.charge.study
@@ -210,12 +215,14 @@ def write_site_page(folder: Path, now: datetime, to: Path | None = None) -> Path
 
 
 def _content(folder: Path, now: datetime) -> dict[str, Any]:
-    status, policy = read_status(folder), Policy.load(folder)
+    status = read_status(folder)
+    policy = Policy.load(folder)
     config = status.config
     ledger = Ledger(config.ledger)
     try:
         entries = ledger.entries()
-        held, rows = accounts(ledger, policy), approved(status, ledger, now.date())
+        held = accounts(ledger, policy)
+        rows = approved(status, ledger, now.date())
         courses = [ledger_course(ledger, each, rows, policy.delta, now) for each in held]
     finally:
         ledger.close()
@@ -308,7 +315,8 @@ class Course:
     def _approved(self) -> str:
         if not self.runs:
             return "No approved run of this unit remains."
-        limit, epsilon = self.account.allowed.epsilon, epsilon_of(self.ahead, self.delta)
+        limit = self.account.allowed.epsilon
+        epsilon = epsilon_of(self.ahead, self.delta)
         text = (
             f"If {'the one run' if self.runs == 1 else f'all {self.runs} runs'} that "
             f"{'is' if self.runs == 1 else 'are'} approved and left took place, with the same "
@@ -322,7 +330,8 @@ class Course:
         """Return when the limit is reached at the pace so far; empty if too little is known."""
         if len(self.points) < 2 or self.now - self.points[0][0] < _PACE_FROM:
             return ""
-        spent, allowed = self.account.spent.mu, self.account.allowed.mu
+        spent = self.account.spent.mu
+        allowed = self.account.allowed.mu
         if spent >= allowed:
             return "The limit is reached."
         past = self.now - self.points[0][0]

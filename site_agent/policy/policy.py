@@ -306,7 +306,8 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
         yield refusal_sentence(
             "family_column", f"families by column {family}", policy.family_column
         )
-    fewest, most = policy.fewest_colluding_sites, policy.most_dropouts
+    fewest = policy.fewest_colluding_sites
+    most = policy.most_dropouts
     if asked.colluding_sites < fewest:
         said = f"protection against {asked.colluding_sites} colluding sites"
         yield refusal_sentence("fewest_colluding_sites", said, f"no fewer than {fewest}")
@@ -330,8 +331,10 @@ def _price(
     policy: Policy, study: Study, plan: Plan | None, request: StudyRequest
 ) -> Iterator[BudgetError]:
     """Yield violations by the loss: the study's promise, or the plan's loss for the account."""
-    spent, runs = request.spent, request.runs
-    unit, allowed = study.privacy.unit, policy.allowance(study.privacy.unit)
+    spent = request.spent
+    runs = request.runs
+    unit = study.privacy.unit
+    allowed = policy.allowance(study.privacy.unit)
     promised = promised_mu(study)
     planned = promised if plan is None else plan.site_loss(study.sites.index(request.site))
     held = [
@@ -344,7 +347,8 @@ def _price(
         asked = each * math.sqrt(runs) if runs else 0.0
         mu = math.hypot(before, asked)
         if not mu <= mu_of(limit, policy.delta) * _ROUNDING:
-            said, used = _epsilon(asked, policy), _epsilon(before, policy)
+            said = _epsilon(asked, policy)
+            used = _epsilon(before, policy)
             yield BudgetError(
                 f"policy.yaml: field '{field}': the study asks for ε = {said} for "
                 f"{count(runs, 'run')} where {used} is spent, which makes {_epsilon(mu, policy)} "

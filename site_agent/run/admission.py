@@ -85,7 +85,8 @@ class Admission:
             The announcement, from any sender.
         """
         seen = self.site.passed()
-        tell, signed = self.site.log.line_once, False
+        tell = self.site.log.line_once
+        signed = False
         approved = approvals(self.folder, self.site.identity, tell)
         for approval in approved:
             announced = _opened(run, message, approval)
@@ -126,7 +127,8 @@ class Admission:
 
     def open_data(self, approval: Approval) -> Data:
         """Return the data set of an approved study, unread."""
-        study, config = approval.study, self.config
+        study = approval.study
+        config = self.config
         space = study_space(study, approval.folder)
         tables = site_tables(config)
         hook = in_turn(left_out_here(config.left_out, tables), self._states.left_out_before)
@@ -139,7 +141,8 @@ class Admission:
     def _attend(
         self, run: str, approval: Approval, announced: bytes, seen: float
     ) -> Participation | None:
-        study, site = approval.study, self.site
+        study = approval.study
+        site = self.site
         if site.name not in study.sites or self._is_past(run):
             return None
         if self._unfit is not None:
@@ -148,7 +151,8 @@ class Admission:
         self.settle_folder()
         if site.store.load(run, LEFT_OUT) is None:  # the run has no hold yet
             self._tell(self._states.settle_left_out(site.now()))
-        permission, centre = partial(self._permission, approval), approval.keys[CENTRE].hex()
+        permission = partial(self._permission, approval)
+        centre = approval.keys[CENTRE].hex()
         permission()
         if (centre, run) not in site.ledger.runs(study.study, [centre]):
             self._check_rules(approval)

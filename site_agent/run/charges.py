@@ -50,8 +50,11 @@ class Charges:
         outbox: Outbox,
         log_trouble: Callable[[str], None],
     ) -> None:
-        self._site, self._persons, self._permission = site, persons, permission
-        self._outbox, self._log_trouble = outbox, log_trouble
+        self._site = site
+        self._persons = persons
+        self._permission = permission
+        self._outbox = outbox
+        self._log_trouble = log_trouble
         self._context, self._plan = joined.context, joined.plan
         self._index = joined.context.study.sites.index(site.name)
         self._secret = run_secret(site.identity.root, joined.context.run, "site")
@@ -73,7 +76,8 @@ class Charges:
         with another library, processor or data set.
         """
         name = f"{number}/commitment"
-        known, digest = self._outbox.stored(name), hashlib.sha256(b"commitment" + key).digest()
+        known = self._outbox.stored(name)
+        digest = hashlib.sha256(b"commitment" + key).digest()
         if known is None:
             self._outbox.keep(name, digest)
         elif known != digest:
@@ -118,7 +122,8 @@ class Charges:
 
     def of(self, asked: AskedRound) -> Charge:
         """Return a round's line in the ledger."""
-        run, stage = self._context, asked.stage
+        run = self._context
+        stage = asked.stage
         return Charge(
             dataset=self._site.dataset,
             study=run.study.study,

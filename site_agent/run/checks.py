@@ -95,13 +95,17 @@ class Checks:
 
     def _check(self, question: Question) -> bool:
         """Recompute a round's sum; False if a message is missing, or differs from its signature."""
-        found, request = self._release(question), self._request(question)
+        found = self._release(question)
+        request = self._request(question)
         if found is None or request is None:
             return False
         number, (release, message) = question.number, found
-        session, directory = self.joined.party.session, self.joined.party.directory
+        session = self.joined.party.session
+        directory = self.joined.party.directory
         mechanism = question.stage.mechanism
-        entries, bits, clear = mechanism.entries, mechanism.lattice.bits, mechanism.public
+        entries = mechanism.entries
+        bits = mechanism.lattice.bits
+        clear = mechanism.public
         try:
             answered = check_answered(session, number, release, request)
             manifests = signed_manifests(session, number, answered, entries, bits, clear=clear)
@@ -138,7 +142,8 @@ class Checks:
 
     def _release(self, question: Question) -> tuple[messages.Release, bytes] | None:
         """Return the centre's release of a round, if any; this site's own answer must match it."""
-        number, stage = question.number, question.stage
+        number = question.number
+        stage = question.stage
         nbytes = stage.released_bytes(len(self.joined.context.study.sites))
         limit = self.joined.sizes.release(nbytes, stage.heard)
         place = self.outbox.names.round(number, messages.RELEASE)
@@ -217,8 +222,10 @@ class Checks:
         return known and len(self._asked) == rounds
 
     def _attestation(self, refuted: tuple[tuple[int, str], ...] = ()) -> Attestation:
-        joined, stored = self.joined, self.outbox.stored
-        study, run = joined.context.study.study, joined.context.run
+        joined = self.joined
+        stored = self.outbox.stored
+        study = joined.context.study.study
+        run = joined.context.run
         earlier = self.site.ledger.runs(study, [joined.context.keys[CENTRE].hex()])
         records = dict(sorted(self._told.items()))
         return Attestation(
@@ -246,7 +253,8 @@ class Checks:
         )
 
     def _send(self, body: Attestation) -> None:
-        name, run = self.site.name, self.joined.context.run
+        name = self.site.name
+        run = self.joined.context.run
         message = seal(
             key=self.site.identity.key,
             run=run,

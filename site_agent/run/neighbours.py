@@ -70,7 +70,8 @@ class Neighbours:
 
     def outgoing(self, number: int, context: bytes, vector: Ring, bits: int) -> Outgoing:
         """Make the open copy of this site's answer."""
-        name, body = self._name(self.site), encode_broadcast(context, vector, bits)
+        name = self._name(self.site)
+        body = encode_broadcast(context, vector, bits)
         message = seal(
             key=self.identity,
             run=self.outbox.names.run,
@@ -116,7 +117,8 @@ class Neighbours:
         return collect_answers(self.plan, stage, self.site, rounds)
 
     def _fetch(self, asked: _Asked, other: int) -> None:
-        limit, key = broadcast_limit(asked.stage), (asked.number, other)
+        limit = broadcast_limit(asked.stage)
+        key = (asked.number, other)
         if other == self.site:
             message = self.outbox.stored(_stored(asked.number))
             if message is not None:
@@ -126,7 +128,8 @@ class Neighbours:
             message = self.outbox.peek(self._place(asked.number, other), limit + OVERHEAD)
             if message is not None:
                 self._known[key] = self._read(message, asked, other)
-                answer, name = read_unchecked(message), self._name(other)
+                answer = read_unchecked(message)
+                name = self._name(other)
                 digest = hashlib.sha256(answer.body).digest()
                 heard = Heard(name, asked.number, digest, answer.signature)
                 self._heard[asked.number, name] = heard
@@ -139,7 +142,8 @@ class Neighbours:
                 )
 
     def _read(self, message: bytes, asked: _Asked, other: int) -> Array:
-        limit, name = broadcast_limit(asked.stage), self._name(other)
+        limit = broadcast_limit(asked.stage)
+        name = self._name(other)
         body = self.outbox.signed(message, BROADCAST, asked.number, limit, sender=name)
         return read_broadcast(body, asked.context, asked.stage.mechanism, other)
 
@@ -195,7 +199,8 @@ class NeighbourEvidence:
         self._last = None
 
     def _is_released(self, number: int, stage: Stage) -> bool:
-        sizes, sites = self.joined.sizes, len(self.joined.context.study.sites)
+        sizes = self.joined.sizes
+        sites = len(self.joined.context.study.sites)
         limit = sizes.release(stage.released_bytes(sites), stage.heard)
         try:
             place = self.outbox.names.round(number, messages.RELEASE)

@@ -27,7 +27,8 @@ class Outbox:
     def __init__(self, context: RunContext, store: MessageStore, exchange: Exchange) -> None:
         self.names = Names(context.run)
         self._run, self._keys = context.run, context.keys
-        self._store, self._exchange = store, exchange
+        self._store = store
+        self._exchange = exchange
         self._due: list[tuple[str, bytes | memoryview]] = []
         self._arrays: dict[str, bytes] = {}
 
@@ -77,7 +78,8 @@ class Outbox:
         message, signed with this site's own key, is stored under the name of a due one. Then the
         rest is not put on the exchange.
         """
-        due, self._due = self._due, []
+        due = self._due
+        self._due = []
         trouble = None
         for place, message in due:
             try:
@@ -125,7 +127,8 @@ class Outbox:
 
     def arrays(self) -> Callable[[str, int], bytes]:
         """Return the function that fetches a query's public arrays, with the last ones kept."""
-        before, self._arrays = self._arrays, {}
+        before = self._arrays
+        self._arrays = {}
 
         def fetch(digest: str, size: int) -> bytes:
             known = before.get(digest)

@@ -55,7 +55,9 @@ class Participation:
         context.study.check_scheme(f"'{context.study.study}'")
         self.ended: Ended | None = None
         self.rounds: Rounds | None = None
-        self._site, self._loading, self._permission = site, loading, permission
+        self._site = site
+        self._loading = loading
+        self._permission = permission
         self._context = context
         self._outbox = Outbox(context, site.store, site.exchange)
         self._slots = SlotClock(site.passed)
@@ -90,7 +92,8 @@ class Participation:
     def _step(self) -> bool:
         self._slots.begin()
         try:
-            done, aside = self._act(), self._is_time_to_look_aside()
+            done = self._act()
+            aside = self._is_time_to_look_aside()
             if aside and not done and self.rounds is not None:
                 done = self.rounds.advance_aside()
                 if self._outbox.held:
@@ -132,8 +135,10 @@ class Participation:
             case None:
                 pass
             case joined:
-                data, permission = self._loading.data, self._permission
-                outbox, slots = self._outbox, self._slots
+                data = self._loading.data
+                permission = self._permission
+                outbox = self._outbox
+                slots = self._slots
                 self.rounds = Rounds(
                     site=self._site,
                     joined=joined,
@@ -185,7 +190,8 @@ class Participation:
         An agent that was restarted at the end of a run has no rounds in memory, but its ledger and
         its message store have them. Raises LedgerError if either can't be read.
         """
-        context, site = self._context, self._site.identity.public.hex()
+        context = self._context
+        site = self._site.identity.public.hex()
         centre = context.keys[CENTRE].hex()
         charged = self._site.ledger.charged_rounds(context.run, site, centre)
         sent = [n for n in charged if self._outbox.stored(f"{n}/contribution") is not None]
@@ -207,5 +213,6 @@ class Participation:
 
 
 def _which(rounds: Sequence[int]) -> str:
-    first, last = rounds[0], rounds[-1]
+    first = rounds[0]
+    last = rounds[-1]
     return f"round {first}" if first == last else f"{len(rounds)} rounds, {first} to {last},"

@@ -35,7 +35,8 @@ class Preload:
 
     def __post_init__(self) -> None:
         self._study = ""
-        self._next, self._told = -_LOOK_EVERY, 0.0
+        self._next = -_LOOK_EVERY
+        self._told = 0.0
 
     @property
     def words(self) -> str:
@@ -80,12 +81,15 @@ class Preload:
             self._ready[approval.study.digest] = "", now
             self.log(f"{approval.study.study}: {error}")
             return
-        self._study, self._loading, self._told = approval.study.study, loading, now
+        self._study = approval.study.study
+        self._loading = loading
+        self._told = now
         self.drive(self._steps(approval, loading, now))
 
     def _steps(self, approval: Approval, loading: Loading, now: float) -> Iterator[object]:
         """Load a study's data, unless no file of the data set changed since the last time."""
-        digest, name = approval.study.digest, approval.study.study
+        digest = approval.study.digest
+        name = approval.study.study
         before = self._ready.get(digest)
         stamp = files_digest(self.source)
         self._ready[digest] = stamp, now

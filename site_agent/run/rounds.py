@@ -91,7 +91,9 @@ class Rounds:
         slots: SlotClock,
         log_trouble: Callable[[str], None],
     ) -> None:
-        self._site, self._data, self._slots = site, data, slots
+        self._site = site
+        self._data = data
+        self._slots = slots
         self._outbox, self._names, self._log_trouble = outbox, outbox.names, log_trouble
         self._context, self._plan = joined.context, joined.plan
         self._party, self._sizes = joined.party, joined.sizes
@@ -199,14 +201,16 @@ class Rounds:
 
     def _note(self, asked: AskedRound) -> None:
         """Remember a queried round."""
-        number, stage = asked.number, asked.stage
+        number = asked.number
+        stage = asked.stage
         self._stages.append(stage.name)
         self._neighbours.note(number, stage, asked.digest)
         self._checks.note(number, stage, asked.digest)
 
     def _pass_over(self, asked: AskedRound) -> None:
         """Continue without an answer. A charge from before a stop remains."""
-        number, charged = asked.number, self._charges.holds(asked)
+        number = asked.number
+        charged = self._charges.holds(asked)
         self._outbox.keep(f"{number}/query", asked.message)
         cost = (
             "was charged for it before it was stopped" if charged else "is charged nothing for it"
@@ -249,7 +253,8 @@ class Rounds:
 
         Returns None without a charge if the computation took so long that the round is over.
         """
-        asked, key = computed.asked, computed.key
+        asked = computed.asked
+        key = computed.key
         mechanism = asked.stage.mechanism
         if self._closing.is_over(asked):
             return None
@@ -281,7 +286,8 @@ class Rounds:
 
     def _send(self, asked: AskedRound, answer: Answer) -> None:
         """Store an answer with its question, to be put on the exchange; the round is spent."""
-        number, masked = asked.number, asked.stage.mechanism.masked_entries
+        number = asked.number
+        masked = asked.stage.mechanism.masked_entries
         place = self._names.round(number, "contribution", self._site.name)
         own = Outgoing(place, f"{number}/contribution", answer.message)
         # Neighbours first: once the centre has the answer, the next round may begin.
@@ -361,7 +367,8 @@ class RoundStatus:
     """The ends of one run's rounds, as one site receives them."""
 
     def __init__(self, site: Site, joined: JoinedRun, outbox: Outbox) -> None:
-        self._exchange, self._outbox = site.exchange, outbox
+        self._exchange = site.exchange
+        self._outbox = outbox
         self._context, self._sizes = joined.context, joined.sizes
 
     def is_over(self, asked: AskedRound) -> bool:
@@ -383,11 +390,14 @@ class RoundStatus:
 
         A file there that the centre did not sign is ignored.
         """
-        number, kind = asked.number, messages.UNMASK
+        number = asked.number
+        kind = messages.UNMASK
         if asked.stage.mechanism.masked_entries:
             limit = self._sizes.request(asked.stage.message_bytes, asked.stage.heard)
         else:
-            number, kind, limit = number + 1, QUERY, MOST_QUERY
+            number = number + 1
+            kind = QUERY
+            limit = MOST_QUERY
         with suppress(ProtocolError, OversizedError):
             message = self._outbox.peek(self._outbox.names.round(number, kind), limit + OVERHEAD)
             return message is not None and bool(self._outbox.signed(message, kind, number, limit))

@@ -140,7 +140,8 @@ class Setup:
         if not self.loading.over:
             self._tell_loading()
             return False
-        data, site = self.loading.data, self.site
+        data = self.loading.data
+        site = self.site
         self._persons = self._hold_loss(data)
         for each in data.survey.skipped:
             if each.reason == "unusable":
@@ -153,7 +154,8 @@ class Setup:
 
     def _hold_loss(self, data: Data) -> str:
         """Hold the run's loss in the ledger, and exclude participants without remaining budget."""
-        site, run = self.site, self.context.run
+        site = self.site
+        run = self.context.run
         whole = run_charge(site, self.context)
         limits = self.permission().limits(site.policy)
         group, left_out = site.ledger.hold(whole, data.people, limits, site.now())
@@ -165,7 +167,8 @@ class Setup:
 
     def _say_present(self) -> bool:
         """Send the centre the message that the data are loaded."""
-        site, run = self.site, self.context.run
+        site = self.site
+        run = self.context.run
         message = seal(
             key=site.identity.key, run=run, sender=site.name, kind=PRESENT, round=0, body=b""
         )
@@ -176,7 +179,8 @@ class Setup:
         """Send the centre, once, the message that loading continues, and wait for another slot."""
         if self.outbox.stored("present") is not None:
             return
-        name, run = self.site.name, self.context.run
+        name = self.site.name
+        run = self.context.run
         if not self._told:
             self._told = True
             message = seal(

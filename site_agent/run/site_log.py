@@ -37,7 +37,8 @@ class LogLines:
     """
 
     def __init__(self, folder: Path, now: Callable[[], str]) -> None:
-        self._folder, self._now = folder, now
+        self._folder = folder
+        self._now = now
         self._lines = deque(read_log_lines(folder), maxlen=_KEPT)
         self._newest: dict[str, Line] = {}  # by subject
         self.many = 0
@@ -53,7 +54,8 @@ class LogLines:
             The new line replaces the subject's earlier line, so a subject's lines never displace
             others from the page. Without a subject, every line stays.
         """
-        line, before = Line(self._now(), text), self._newest.get(subject)
+        line = Line(self._now(), text)
+        before = self._newest.get(subject)
         if before is not None and before in self._lines:
             self._lines.remove(before)
         if subject:
@@ -94,7 +96,8 @@ class SiteLog:
     """
 
     def __init__(self, folder: Path, now: Callable[[], str], log: Callable[[str], None]) -> None:
-        self._told, self._log = LogLines(folder, now), log
+        self._told = LogLines(folder, now)
+        self._log = log
         self._logged: set[str] = set()
         self._full = False
 

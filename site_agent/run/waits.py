@@ -12,7 +12,8 @@ class WaitLog:
     """Record of the event that each run waits for. It reports once that the centre is overdue."""
 
     def __init__(self, file: WaitFile, log: SiteLog) -> None:
-        self._file, self._log = file, log
+        self._file = file
+        self._log = log
         self._prepared = False
 
     @property

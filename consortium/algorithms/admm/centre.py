@@ -151,7 +151,8 @@ def with_label(plan: AdmmPlan, entries: Array, kinds: Array) -> Array:
 
 def _accuracy(plan: AdmmPlan) -> Expectation:
     sizes = sizes_drawn(plan.shape, plan.entries, plan.broadcasts)
-    law, table = partial(assumed_labels, plan), partial(with_label, plan)
+    law = partial(assumed_labels, plan)
+    table = partial(with_label, plan)
     return expected_accuracy(
         [
             share_classified(result.arrays, plan.target, entries, kinds)

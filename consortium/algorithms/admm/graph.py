@@ -80,7 +80,8 @@ def _indices(sites: Sequence[str], pair: tuple[str, str]) -> Edge:
 
 def _check_connected(edges: Sequence[Edge], names: Sequence[str]) -> None:
     beside = neighbours(edges, len(names))
-    reached, waiting = {0}, [0]
+    reached = {0}
+    waiting = [0]
     while waiting:
         new = set(beside[waiting.pop()]) - reached
         reached |= new

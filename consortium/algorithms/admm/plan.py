@@ -40,7 +40,8 @@ def solvable(length: float, curvature: float, radius: float) -> bool:
     """Return whether double precision is enough for the charged precision."""
     if not all(1 / LARGEST <= size <= LARGEST for size in (length, curvature, radius)):
         return False
-    steep, flat = length * (length / curvature), curvature * radius / length
+    steep = length * (length / curvature)
+    flat = curvature * radius / length
     return max(steep, flat) <= STEEPEST and length * radius <= _SUREST
 
 

@@ -31,7 +31,9 @@ def admm_result(
     last = max(1, round(plan.parameters.averaged * len(history)))
     models = np.mean(history[-last:], axis=0)
     joint = models.mean(axis=0)
-    entries, target, constant = plan.shape.features - 1, plan.target, plan.constant
+    entries = plan.shape.features - 1
+    target = plan.target
+    constant = plan.constant
     arrays = {
         "coefficients": np.insert(joint[:entries], target, 0.0)[:, None],
         "intercept": constant * joint[entries:],
@@ -93,7 +95,8 @@ def gathered_floor(plan: AdmmPlan, rounds: int, noise: float) -> float:
     Sampling error moves it along a direction of curvature h by min(t, 1/h) √(h/n), t = rounds/Λ,
     which is at most √(t/n). For a model that was cut to the ball, its radius is the bound.
     """
-    sites, persons = len(plan.shape.units), sum(plan.shape.units)
+    sites = len(plan.shape.units)
+    persons = sum(plan.shape.units)
     chance = rounds / (plan.curvature * persons)
     deviation = float(np.sqrt(noise**2 * rounds / sites + chance))
     tests = 2 * max(plan.shape.features - 1, 1)

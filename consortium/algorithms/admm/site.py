@@ -39,7 +39,8 @@ from consortium.privacy.clipping import clip_columns, clip_vector
 def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the minimizer of F_i, one number for each explanatory entry and the constant."""
     (curvature, pull, own), columns = _heard(plan, query), _columns(plan, data)
-    pull, divisor = clip_vector(pull, _limit(plan, curvature, bound.norm)), _divisor(plan, query)
+    pull = clip_vector(pull, _limit(plan, curvature, bound.norm))
+    divisor = _divisor(plan, query)
     cost = LogisticCost(columns, np.zeros(columns.shape[1]), curvature, pull, divisor)
     return minimize_in_ball(cost, bound.norm, own, PRECISION * plan.length / divisor)
 
@@ -47,7 +48,8 @@ def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> A
 def local_gain(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the possible decrease of F_i from θ_i within the trusted distance, one number."""
     (curvature, pull, own), columns = _heard(plan, query), _columns(plan, data)
-    start, divisor = clip_vector(own, STEEPEST * plan.length / curvature), _divisor(plan, query)
+    start = clip_vector(own, STEEPEST * plan.length / curvature)
+    divisor = _divisor(plan, query)
     pull = clip_vector(pull - curvature * start, _limit(plan, curvature, plan.trust))
     cost = LogisticCost(columns, start @ columns, curvature, pull, divisor)
     still = np.zeros_like(start)
@@ -59,7 +61,8 @@ def _heard(plan: AdmmPlan, query: Query) -> tuple[float, Array, Array]:
     """Return the parts of F_i without data: Λ_i, its linear part, and θ_i."""
     heard = query.neighbour_answers
     assert heard is not None  # noqa: S101 - the stage is among neighbours
-    site, agreed = heard.site, np.arange(plan.entries) < plan.agreed
+    site = heard.site
+    agreed = np.arange(plan.entries) < plan.agreed
     answers = np.where(agreed, heard.answers, heard.answers[:, [site]])
     beside = list(plan.neighbours[site])
     with np.errstate(all="ignore"):  # what overflows is cut
@@ -98,7 +101,8 @@ def _columns(plan: AdmmPlan, data: SiteData) -> Array:
     """Return each participant's clipped vector and constant, times the label: D x N."""
     if not data.units:  # a minimizer of only the neighbours' part
         return np.zeros((plan.entries, 0))
-    table, target = data.table(), plan.target
+    table = data.table()
+    target = plan.target
     signs = np.where(table[target] > 0, 1.0, -1.0)
     columns = np.empty((plan.entries, len(signs)))
     columns[-1] = plan.constant * signs

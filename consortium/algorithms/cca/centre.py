@@ -110,7 +110,8 @@ def find_centre(plan: CcaPlan) -> Arrays:
     if not plan.parameters.centre_share:
         return {}
     release = yield Query("centre", "stacked_location")
-    features, sizes = plan.shape.features, [size for _, size in plan.shape.views]
+    features = plan.shape.features
+    sizes = [size for _, size in plan.shape.views]
     parts = np.split(release.values[:features], np.cumsum(sizes)[:-1])
     spreads = _spreads(parts, release.values[features:], release.deviation)
     centre = np.concatenate([p * scale for p, scale in zip(parts, plan.scales, strict=True)])
@@ -155,7 +156,8 @@ def reduce_views(plan: CcaPlan, found: dict[str, Array]) -> Arrays:
 def _by_products(
     plan: CcaPlan, name: str, found: dict[str, Array]
 ) -> Generator[Query, Release, Array]:
-    size, kept = dict(plan.shape.views)[name], plan.parameters.reduce[name]
+    size = dict(plan.shape.views)[name]
+    kept = plan.parameters.reduce[name]
     basis = start_basis(size, kept, plan.parameters.seed)
     for left in reversed(range(ITERATIONS)):
         release = yield Query(reduction(name), "view_product", {**found, "basis": basis})

@@ -41,7 +41,8 @@ def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
 
 def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
     """Return the first pair of a study with new participants and new noise."""
-    planned, sizes = plan.releases[-1], dict(plan.shape.views)
+    planned = plan.releases[-1]
+    sizes = dict(plan.shape.views)
     release = draw_release(planned, plan.shape, pack_symmetric(_moment(plan, generator)), generator)
     views = [
         Scaled(name, 1.0, size, np.eye(size, kept) if kept < size else None)
@@ -54,10 +55,8 @@ def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
 
 def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:
     """Draw the moment of stacked vectors of a study, with its sampling error."""
-    parts, persons = (
-        plan.parts(range(len(plan.shape.units)), plan.shape.units),
-        sum(plan.shape.units),
-    )
+    parts = plan.parts(range(len(plan.shape.units)), plan.shape.units)
+    persons = sum(plan.shape.units)
     covariance = _covariance(plan)
     size = len(covariance)
     root = np.linalg.cholesky(covariance) / np.sqrt(persons)

@@ -78,7 +78,8 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         The noise ε of a site's mean is σ/(√2 c π), and Σ π ε εᵀ adds σ⁴/(4 c⁴) Σ 1/π² to the
         variance σ²/2 of an entry between two views.
         """
-        parameters, sizes = self.parameters, np.array(self.shape.units, dtype=np.float64)
+        parameters = self.parameters
+        sizes = np.array(self.shape.units, dtype=np.float64)
         if self.places < 2:
             return 0.0
         bound = Bound(1.0 + parameters.constant**2, cone=True)
@@ -114,19 +115,22 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Every release with its part of the budget."""
-        parameters, views = self.parameters, len(self.shape.views)
+        parameters = self.parameters
+        views = len(self.shape.views)
         left = 1.0 - parameters.centre_share
         weights = self._weights
         parts = {stage: left * weight / sum(weights.values()) for stage, weight in weights.items()}
         found = []
         if parameters.centre_share:
-            entries, part = self.shape.features + views, parameters.centre_share
+            entries = self.shape.features + views
+            part = parameters.centre_share
             what = ("centre", "stacked_location", entries, LOCATION_BOUND, 1, part)
             found.append(PlannedRelease(*what))
         found += [self._reduction(name, parts[name]) for name in parameters.reduce]
         bases = {f"basis-{n}": (dict(self.shape.views)[n], k) for n, k in parameters.reduce.items()}
         bound = Bound(1.0 + parameters.constant**2, cone=True)
-        entries, forms = packed_size(self.stacked), {**self.released, **bases}
+        entries = packed_size(self.stacked)
+        forms = {**self.released, **bases}
         found.append(
             PlannedRelease(
                 stage="cca",
@@ -171,7 +175,8 @@ class CcaPlan(AnalysisPlan[CcaParameters]):
         return (self.parameters.solver or ("moment" if fits else "power")) == "power"
 
     def _reduction(self, name: str, part: float) -> PlannedRelease:
-        size, kept = dict(self.shape.views)[name], self.parameters.reduce[name]
+        size = dict(self.shape.views)[name]
+        kept = self.parameters.reduce[name]
         if not self.by_power(name):
             what = (reduction(name), "view_moment", packed_size(size), Bound(1.0, cone=True))
             return PlannedRelease(*what, 1, part, self.released)

@@ -160,9 +160,11 @@ def _centred(release: Release, plan: CcaPlan) -> _Centred:
     Squares of noisy means are too large by σ²/(2 c² π²), only in a view's own block, since noise of
     different entries is independent. This is added again.
     """
-    matrix, size = unpack_symmetric(release.values), plan.stacked - plan.places
+    matrix = unpack_symmetric(release.values)
+    size = plan.stacked - plan.places
     present = plan.present(release)
-    units, constant = plan.units_in(release), plan.parameters.constant
+    units = plan.units_in(release)
+    constant = plan.parameters.constant
     parts = plan.parts(present, units)
     at = size + np.flatnonzero(parts)
     parts = parts[parts > 0]
@@ -175,7 +177,8 @@ def _centred(release: Release, plan: CcaPlan) -> _Centred:
 
 
 def _solve(covariance: Array, views: Sequence[Scaled], deviation: float, plan: CcaPlan) -> _Solved:
-    parameters, stops = plan.parameters, np.cumsum([view.entries for view in views])[:-1]
+    parameters = plan.parameters
+    stops = np.cumsum([view.entries for view in views])[:-1]
     blocks = [np.split(rows, stops, axis=1) for rows in np.split(covariance, stops)]
     spectra = [clean_spectrum(blocks[v][v], deviation, parameters.keep) for v in range(len(views))]
     weighted: list[list[Array]] = [[np.eye(len(each.variances))] * len(views) for each in spectra]
@@ -224,7 +227,8 @@ def _findings(
     There is none of the next one either if site means are mostly noise: whitening is then too
     inaccurate for a bound on undetected links.
     """
-    values, correlations = solved.solution.correlations, solved.correlations
+    values = solved.solution.correlations
+    correlations = solved.correlations
     present = min(len(each.variances) for each in solved.spectra)
     pairs = []
     for k in range(len(values)):
@@ -262,7 +266,9 @@ def _interval(
 
 
 def _in_features(solved: _Solved, views: Sequence[Scaled], deviation: float) -> dict[str, Array]:
-    patterns, weights, structure = [], [], []
+    patterns = []
+    weights = []
+    structure = []
     for index, view in enumerate(views):
         pattern = view.lift(solved.patterns[index])
         variances = view.variances(solved.blocks[index][index])
@@ -296,7 +302,8 @@ def _words(
 ) -> Captions:
     """State how many pairs were found, or which would have been detected."""
     found = tuple(each.state == "found" for each in pairs)
-    many, names = sum(found), " and ".join(name for name, _ in plan.shape.views)
+    many = sum(found)
+    names = " and ".join(name for name, _ in plan.shape.views)
     least = min(floor / float(np.prod([s[0] for s in solved.sizes]) ** (2 / len(solved.sizes))), 1)
     if many:
         headline = (

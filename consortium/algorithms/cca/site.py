@@ -50,7 +50,8 @@ def stacked_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) ->
     -------
     array, length d (d + 1) / 2, for z of d entries
     """
-    parts, rows = _unit_deviations(plan, data, query), []
+    parts = _unit_deviations(plan, data, query)
+    rows = []
     with np.errstate(all="ignore"):
         for (name, _), part, share in zip(plan.shape.views, parts, plan.shares, strict=True):
             if name in plan.parameters.reduce:

@@ -75,7 +75,9 @@ class Coordinate(CoordinatePlan):
 
 
 def _means(plan: CoordinatePlan) -> tuple[Expectation, ...]:
-    level, persons, expected = _pooled_level(plan), sum(plan.shape.units), []
+    level = _pooled_level(plan)
+    persons = sum(plan.shape.units)
+    expected = []
     for (view, _), part in zip(plan.shape.views, plan.bound.parts, strict=True):
         noise = level / part.weight
         error = math.hypot(noise, math.sqrt(_widest_variance(part) / persons))
@@ -100,15 +102,20 @@ def _widest_variance(part: Part) -> float:
 
 def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
     """Forecast coefficients by draws of noise and sampling error through the analysis's code."""
-    asked, errors, open_ends = plan.asked, [], 0
+    asked = plan.asked
+    errors = []
+    open_ends = 0
     for fit in drawn_fits(asked, _pooled_level(plan), partial(_moment, plan), _DRAWS):
         errors.append(fit.coefficients[: plan.shape.features - 1])
         open_ends += not report_uncertainty(asked, fit).coefficients[0].reported
-    expected, first, drawn = [], 0, np.stack(errors)
+    expected = []
+    first = 0
+    drawn = np.stack(errors)
     for view, size in plan.shape.views:
         if view == asked.target:
             continue
-        own, first = drawn[:, first : first + size], first + size
+        own = drawn[:, first : first + size]
+        first = first + size
         name = f"error of a coefficient of '{view}'"
         expected.append(Expectation(name, robust_deviation(own.ravel()), rises=False))
     share = 1.0 - open_ends / _DRAWS
@@ -117,7 +124,9 @@ def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
 
 def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
     """Draw the assumed E[z zᵀ], with the sampling error of the products with the target."""
-    sizes, units, target = [size for _, size in plan.shape.views], plan.shape.units, plan.target
+    sizes = [size for _, size in plan.shape.views]
+    units = plan.shape.units
+    target = plan.target
     own = [
         min(usual_spread(size), radius / math.sqrt(size))
         for size, radius in zip(sizes, plan.radii, strict=True)

@@ -108,7 +108,8 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
 
     def _products_noise(self, weights: Sequence[float]) -> float:
         """Return the noise variance over all products of two entries but the target's square."""
-        views, target = self.shape.views, str(self.parameters.target)
+        views = self.shape.views
+        target = str(self.parameters.target)
         own = math.fsum(
             size / weight**2
             for (view, size), weight in zip(views, weights, strict=False)
@@ -122,7 +123,8 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
 
         With a fraction of the budget, a level is a larger fraction of the rest.
         """
-        parameters, explaining = self.parameters, self.shape.features - 1
+        parameters = self.parameters
+        explaining = self.shape.features - 1
         # Target and constant are in a product with each of the entries that explain.
         costs: list[float] = [
             explaining if view == parameters.target else size for view, size in self.shape.views
@@ -141,7 +143,8 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
 
         Raises StudyError if a level can't be kept.
         """
-        parameters, squares = self.parameters, self.squares
+        parameters = self.parameters
+        squares = self.squares
         weights = self._weights(self.budget_share)
         sizes = [size for _, size in self.shape.views]
         parts = tuple(map(Part, sizes, weights, self.radii))  # without the constant's weight
@@ -178,7 +181,8 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
     @cached_property
     def asked(self) -> LeastSquaresQuestion:
         """What least squares are asked: of entries first, constants next."""
-        places, entries = self.bound.places, np.arange(self.shape.features)
+        places = self.bound.places
+        entries = np.arange(self.shape.features)
         weights = np.append(self.weights, np.full(places, self.bound.constant))
         order = [*np.delete(entries, self.target), *(len(entries) + np.arange(places)), self.target]
         return LeastSquaresQuestion(
@@ -189,13 +193,16 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
     @cached_property
     def releases(self) -> tuple[PlannedRelease]:
         """The only release, with the part of the budget that the levels leave room for."""
-        entries, bound = self.shape.features, self.bound
+        entries = self.shape.features
+        bound = self.bound
         released: Released = "sum" if self.parameters.randomize == "mean" else "each"
-        statistic, share = "coordinate_moment", self.budget_share
+        statistic = "coordinate_moment"
+        share = self.budget_share
         if self.squares:
             entries = packed_size(entries + bound.places)
         else:  # noise of a vector of norm 1 for one that may be shorter
-            statistic, share = "coordinate_mean", min(1.0, bound.reach**2)
+            statistic = "coordinate_mean"
+            share = min(1.0, bound.reach**2)
             entries *= 2
         return (
             PlannedRelease(

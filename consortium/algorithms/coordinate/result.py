@@ -40,8 +40,10 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
 
     Chance among the participants is counted with the variance of the entry itself.
     """
-    moments, entries = np.split(found.values, 2), plan.weights
-    plain, noise = moments[0] / entries, found.deviation / entries
+    moments = np.split(found.values, 2)
+    entries = plan.weights
+    plain = moments[0] / entries
+    noise = found.deviation / entries
     chance = _variances(plan, plain, moments[1] / entries, noise) / plan.units_in(found).sum()
     deviations = np.sqrt(np.square(noise) + chance)
     error = (1 - plan.parameters.confidence) / 2
@@ -82,7 +84,8 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
 
 def _variances(plan: CoordinatePlan, mean: Array, squares: Array, noise: Array) -> Array:
     """Return the variance of every entry, view by view: entries of a view have equal noise."""
-    found, start = [], 0
+    found = []
+    start = 0
     for part in plan.bound.parts:
         own = slice(start, start + part.entries)
         start = own.stop
@@ -93,7 +96,8 @@ def _variances(plan: CoordinatePlan, mean: Array, squares: Array, noise: Array) 
 
 
 def _headline(findings: Sequence[Finding], deviations: Array, error: float) -> str:
-    many, found = len(findings), sum(f.state == "found" for f in findings)
+    many = len(findings)
+    found = sum(f.state == "found" for f in findings)
     if found:
         return f"{found} of {many} means {'is' if found == 1 else 'are'} apart from 0."
     least = -float(ndtri(error / many)) * float(np.median(deviations))
@@ -110,13 +114,15 @@ def squares_result(plan: CoordinatePlan, found: Release) -> Result:
     asked = replace(plan.asked, shape=plan.estimated_shape(found))
     sites = plan.sites_with_units(found)
     fit = least_squares(asked.moment(found.values, found.deviation, sites))
-    result, levels = linear_result(asked, fit), level_table(plan, found.deviation)
+    result = linear_result(asked, fit)
+    levels = level_table(plan, found.deviation)
     return replace(result, tables={**result.tables, "levels": levels})
 
 
 def level_table(plan: CoordinatePlan, deviation: float) -> Table:
     """Tabulate every view's level, by itself and with all views that depend on it."""
-    parameters, bound = plan.parameters, plan.bound
+    parameters = plan.parameters
+    bound = plan.bound
     (epsilon, delta), q = parameters.promise(), parameters.dependence
     what = "the view" if parameters.protects == "view" else "an entry"
     caption = f"ε at δ = {delta:g} of changing only {what}; {epsilon:g} is the participant's."

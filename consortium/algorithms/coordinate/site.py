@@ -19,7 +19,8 @@ def coordinate_mean(_plan: object, data: SiteData, query: Query, bound: PartsBou
     as in `average` (`PartsBound`).
     """
     del query
-    means, squares = [], []
+    means = []
+    squares = []
     for own, part in zip(_weighted_columns(data, bound), bound.parts, strict=True):
         means.append(own.mean(axis=1))
         squares.append((own * (own / (math.sqrt(2.0) * part.norm))).mean(axis=1))
@@ -40,7 +41,8 @@ def coordinate_moment(_plan: object, data: SiteData, query: Query, bound: PartsB
 
 def _weighted_columns(data: SiteData, bound: PartsBound) -> Iterator[Array]:
     """Yield every part of the weighted vectors, each clipped by itself: entries x M_s."""
-    table, start = data.table(), 0
+    table = data.table()
+    start = 0
     for part in bound.parts:
         rows = np.nan_to_num(table[start : start + part.entries].astype(np.float64))
         start += part.entries

@@ -49,7 +49,8 @@ def forecast_networks(plan: GroupIcaPlan) -> NetworkForecast:
     The simulated release has `_DIMENSIONS` dimensions for each direction or fewer. Its noise has
     the same spectral norm as the study's, and so has the variation between its participants.
     """
-    asked, size = plan.parameters, plan.size
+    asked = plan.parameters
+    size = plan.size
     fewer = min(size, _DIMENSIONS * asked.kept)
     deviation = plan.deviation * np.sqrt(size / fewer)
     bare = GroupIcaParameters(
@@ -71,7 +72,9 @@ def _simulate(
 ) -> NetworkForecast:
     asked = GroupIcaParameters.model_validate_json(parameters)
     shape = Shape(size, (persons,), (persons * _VOLUMES,), "subject")
-    plan, found, total = kind(asked, shape), list[float](), 0.0
+    plan = kind(asked, shape)
+    found = list[float]()
+    total = 0.0
     for seed in range(_DRAWS):
         generator = np.random.default_rng(seed)
         truth = usual_projector(asked.kept, size, generator)
@@ -85,7 +88,8 @@ def _simulate(
 
 def expect(plan: GroupIcaPlan) -> tuple[Expectation, ...]:
     """Return the forecast in numbers."""
-    forecast, worth = forecast_networks(plan), subspace_worth(plan)
+    forecast = forecast_networks(plan)
+    worth = subspace_worth(plan)
     agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
     if each := forecast.expected:
         agreed = replace(agreed, value=sum(each) / len(each), low=each[0], high=each[-1])
@@ -101,7 +105,8 @@ def expect(plan: GroupIcaPlan) -> tuple[Expectation, ...]:
 
 def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
     """Return the forecast in sentences."""
-    asked, forecast = plan.asked, forecast_networks(plan)
+    asked = plan.asked
+    forecast = forecast_networks(plan)
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
     edge = SymmetricNoise(plan.size, plan.deviation).edge
     basis = (

@@ -47,7 +47,8 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
         plan.estimated_shape(release),
     )
     separated = separate_release(released, np.random.default_rng(plan.parameters.seed))
-    directions, networks = separated.directions, separated.networks
+    directions = separated.directions
+    networks = separated.networks
     if networks is None:
         return _nothing(directions, plan)
     maps = fine(networks.weights) - coarse(networks.weights).mean(axis=0)
@@ -78,7 +79,8 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
 
 def _paints(plan: GroupIcaPlan) -> tuple[Paint, Paint]:
     """Return functions from weights to the analysed voxels, and to those of the maps."""
-    waves, places = plan.waves, plan.shape.places
+    waves = plan.waves
+    places = plan.shape.places
     if waves is None or places is None:
         return _as_they_are, _as_they_are
     coarse: Paint = waves.times
@@ -170,7 +172,8 @@ def _table(
 
 def _worth(directions: NoisyDirections, deviation: float, shape: Shape) -> str:
     """Return the worth of the release, by its own eigenvalues without the noise's part."""
-    strengths, size = directions.strengths + directions.bulk, len(directions.eigenvalues)
+    strengths = directions.strengths + directions.bulk
+    size = len(directions.eigenvalues)
     variance = variance_of_projectors(strengths, size)
     worth = worth_of(variance, deviation**2 / 2.0, sum(shape.units))
     return worth_sentence(worth, "the strengths that were found, where the plan took usual ones")

@@ -62,7 +62,8 @@ class GroupRelease:
     @property
     def places(self) -> SmoothPlaces | None:
         """Where the basis's dimensions are; none for a table of regions."""
-        waves, shape = self.plan.waves, self.plan.shape
+        waves = self.plan.waves
+        shape = self.plan.shape
         if isinstance(waves, SurfaceBasis):
             return SmoothPlaces(waves.centres, own=partial(surface_covariances, waves))
         if waves is not None:
@@ -127,8 +128,10 @@ def _significant(
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
     """Return which components exceed both nulls, or the white one if the basis has no places."""
-    parameters, weights = released.plan.parameters, networks.weights
-    places, matrix = released.places, released.matrix
+    parameters = released.plan.parameters
+    weights = networks.weights
+    places = released.places
+    matrix = released.matrix
     nulls = (
         (white_null(directions),)
         if places is None

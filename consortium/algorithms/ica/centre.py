@@ -86,7 +86,8 @@ class Ica(IcaPlan):
     def run(self) -> Run:
         """Whiten, improve the unmixing for the planned rounds, and return the mixing maps."""
         subspace = yield from self.pca.run()
-        basis, eigenvalues = subspace.arrays["basis"], subspace.arrays["eigenvalues"]
+        basis = subspace.arrays["basis"]
+        eigenvalues = subspace.arrays["eigenvalues"]
         floor = max(float(eigenvalues[0]) * 1e-6, np.finfo(np.float64).tiny)
         scales = np.sqrt(np.maximum(eigenvalues, floor))
         improve = {"rotation": _rotate, "fixed-point": _project, "gradient": _climb}
@@ -176,9 +177,11 @@ def _rotate(plan: IcaPlan, whitening: Array) -> Steps:
 
     So the noise of many rounds averages out.
     """
-    parameters, size = plan.parameters, plan.parameters.components
+    parameters = plan.parameters
+    size = plan.parameters.components
     newton = 1.0 / (2.0 * infomax.CURVATURE[plan.score])
-    unmixing, turn = np.eye(size), np.zeros((size, size))
+    unmixing = np.eye(size)
+    turn = np.zeros((size, size))
     for index in range(plan.rounds):
         release = yield _ask("rotation", unmixing, whitening)
         shrunk = float(parameters.decay ** (index / max(plan.rounds - 1, 1)))
@@ -218,13 +221,16 @@ def _project(plan: IcaPlan, whitening: Array) -> Steps:
 def _climb(plan: IcaPlan, whitening: Array) -> Steps:
     """Follow the paper's natural gradient: ΔW = ρ (I + E[ŷzᵀ]) W, Δb = ρ E[ŷ]."""
     size = plan.parameters.components
-    unmixing, bias, change = np.eye(size), np.zeros(size), np.zeros((size, size))
+    unmixing = np.eye(size)
+    bias = np.zeros(size)
+    change = np.zeros((size, size))
     rate = plan.parameters.learning_rate
     for _ in range(plan.rounds):
         release = yield _ask("infomax", unmixing, whitening, bias=bias)
         moments = release.values.reshape(size, size + 1)
         change = rate * (np.eye(size) + moments[:, :size]) @ unmixing
-        unmixing, bias = unmixing + change, bias + rate * moments[:, size]
+        unmixing = unmixing + change
+        bias = bias + rate * moments[:, size]
     return unmixing, float(np.linalg.norm(change))
 
 

@@ -58,7 +58,8 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
 
         It sees the data with the noise that its part of the budget leaves it.
         """
-        parameters, shape = self.parameters, self.shape
+        parameters = self.parameters
+        shape = self.shape
         persons = shape.unit == "subject"
         smooth = persons and shape.places is not None
         given = PcaParameters(
@@ -90,12 +91,16 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
 
     def _steps(self) -> PlannedRelease:
         """Return equal rounds of the optimizer."""
-        size, forms = self.parameters.components, self._forms
-        statistic, entries = "rotation", size * (size - 1) // 2
+        size = self.parameters.components
+        forms = self._forms
+        statistic = "rotation"
+        entries = size * (size - 1) // 2
         if self.parameters.optimizer == "fixed-point":
-            statistic, entries = "fixed_point", size * size
+            statistic = "fixed_point"
+            entries = size * size
         elif self.parameters.optimizer == "gradient":
-            statistic, entries = "infomax", size * (size + 1)
+            statistic = "infomax"
+            entries = size * (size + 1)
             forms["bias"] = (size,)
         bound = Bound(self.parameters.bound or self._usual_norm)
         share = self.left * (1.0 - self.parameters.pca_share)
@@ -111,7 +116,8 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
 
     def _maps(self) -> PlannedRelease:
         """Return one release of V x R numbers."""
-        size, rows = self.parameters.components, self.shape.map_rows
+        size = self.parameters.components
+        rows = self.shape.map_rows
         if rows * size > MOST_ENTRIES:
             raise StudyError(
                 f"field 'data.maps_resolution': {size} maps of {rows} voxels are more than "
@@ -129,7 +135,8 @@ class IcaPlan(AnalysisPlan[IcaParameters]):
     @property
     def _usual_norm(self) -> float:
         """About 1.5 times the typical norm, only from public sizes."""
-        size, optimizer = self.parameters.components, self.parameters.optimizer
+        size = self.parameters.components
+        optimizer = self.parameters.optimizer
         timepoint = self.shape.unit == "timepoint"
         if optimizer == "gradient":
             # At rest E[ŷzᵀ] = −I, whose trace R no mean of terms of norm R or less can reach: with

@@ -57,7 +57,8 @@ def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array
 def map_products(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
-    shape, spans = (data.voxels, len(unmixing)), _Spans(reduced, data.lengths)
+    shape = (data.voxels, len(unmixing))
+    spans = _Spans(reduced, data.lengths)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = unmixing.astype(reduced.dtype)
     part = partial(_sum_maps, shape, narrow, data.unit, bound.norm)

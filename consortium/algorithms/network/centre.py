@@ -65,8 +65,10 @@ class Network(NetworkPlan):
 
     def run(self) -> Run:
         """Descend, and average the last parameters."""
-        parameters, current = self.parameters, self.start()
-        step, total = np.zeros_like(current), np.zeros_like(current)
+        parameters = self.parameters
+        current = self.start()
+        step = np.zeros_like(current)
+        total = np.zeros_like(current)
         last = max(1, round(parameters.averaged * parameters.rounds))
         norms = []
         for left in reversed(range(parameters.rounds)):

@@ -34,7 +34,8 @@ def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
     The range is that of half of the draws. If there are too many participants to draw, fewer are
     drawn, which overstates the sampling error.
     """
-    parameters, likely = plan.parameters, list[Expectation]()
+    parameters = plan.parameters
+    likely = list[Expectation]()
     if is_assumed(plan):
         likely = _foretold(plan)
     if parameters.held_out:
@@ -80,9 +81,11 @@ def with_target(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
 
 
 def _foretold(plan: NetworkPlan) -> list[Expectation]:
-    right, found = [], []
+    right = []
+    found = []
     sizes = sizes_drawn(plan.shape, plan.count, plan.parameters.rounds)
-    law, table = partial(assumed_classes, plan), partial(with_target, plan)
+    law = partial(assumed_classes, plan)
+    table = partial(with_target, plan)
     for result, entries, kinds in train_on_assumed(plan, sizes, law, table):
         units = tuple(int(size) for size in result.arrays["units"])
         chances = predict(result.arrays["parameters"], units, np.clip(entries, -1.0, 1.0))
@@ -99,8 +102,10 @@ def _foretold(plan: NetworkPlan) -> list[Expectation]:
 
 def _least_advantage(plan: NetworkPlan) -> float:
     """Return the detectable accuracy above the largest of equal classes; 1 if none is."""
-    persons, part = sum(plan.shape.units), plan.parameters.held_out
-    value, level = 1.0 / _kinds(plan), round_deviation(plan.releases[1], plan.shape)
+    persons = sum(plan.shape.units)
+    part = plan.parameters.held_out
+    value = 1.0 / _kinds(plan)
+    level = round_deviation(plan.releases[1], plan.shape)
     values = np.array([HELD_WEIGHT * part, (value - 0.5) * part, value])
     _, above = measured_accuracy(Release(values, level), persons, plan.parameters)
     return float(above.high - above.value) if above.reported else 1.0

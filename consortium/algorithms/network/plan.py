@@ -64,7 +64,8 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
     @property
     def places(self) -> int:
         """S, number of inputs for a participant's site; 0 for none."""
-        asked, sites = self.parameters.site_constants, len(self.shape.units)
+        asked = self.parameters.site_constants
+        sites = len(self.shape.units)
         if sites < 2:
             return 0
         if asked is not None:
@@ -85,7 +86,9 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Equal rounds, and the accuracy of their final parameters."""
         forms: dict[str, tuple[int, ...]] = {"parameters": (self.count,)}
-        bound, rounds, share = Bound(self.parameters.bound), self.parameters.rounds, self.judging
+        bound = Bound(self.parameters.bound)
+        rounds = self.parameters.rounds
+        share = self.judging
         training = PlannedRelease(
             *("network", "network_gradient", self.count, bound, rounds, 1.0 - share, forms)
         )

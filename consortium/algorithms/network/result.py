@@ -26,7 +26,8 @@ def measured_accuracy(
     estimated from the release and from their drawing, each with its own variance.
     """
     measured, right, largest = release.values / np.array([HELD_WEIGHT, 1.0, 1.0])
-    noise, part = release.deviation**2, parameters.held_out
+    noise = release.deviation**2
+    part = parameters.held_out
     held, doubt = _pooled(measured, noise / HELD_WEIGHT**2, part, part * (1.0 - part) / persons)
     if held <= 0:
         return _NOTHING
@@ -40,7 +41,8 @@ def measured_accuracy(
     # The held-out participants are among those whose largest class is released.
     shared = 2.0 * np.sqrt(min(held, 1.0) * chance * _binomial(top, persons))
     apart = unsure + noise + chance + _binomial(top, persons) + shared
-    above, margin = value - largest, width * float(np.sqrt(apart))
+    above = value - largest
+    margin = width * float(np.sqrt(apart))
     state: State = "found" if above > margin else "not found"
     return Finding(value, low, high, state), Finding(above, above - margin, above + margin, state)
 
@@ -48,7 +50,8 @@ def measured_accuracy(
 def _interval(value: float, noise: float, many: float, width: float) -> tuple[float, float]:
     """Return limits of p with (value - p)² ≤ width² (noise + p (1 - p) / many) (Wilson)."""
     ratio = width**2 / many
-    middle, square = value + ratio / 2.0, value**2 - width**2 * noise
+    middle = value + ratio / 2.0
+    square = value**2 - width**2 * noise
     half = float(np.sqrt(max(middle**2 - (1.0 + ratio) * square, 0.0)))
     ends = (middle - half) / (1.0 + ratio), (middle + half) / (1.0 + ratio)
     return max(ends[0], 0.0), min(ends[1], 1.0)
@@ -74,7 +77,9 @@ def network_result(
     accuracy: tuple[Finding, Finding] = _NOTHING,
 ) -> Result:
     """Put the parameters, their accuracy and the rounds into arrays and tables."""
-    target, places, sizes = plan.target, plan.places, plan.sizes
+    target = plan.target
+    places = plan.places
+    sizes = plan.sizes
     first, *rest = layers(trained, sizes)
     entries = first.shape[1] - 1 - places
     sites = CONSTANT * first[:, 1 + entries :]

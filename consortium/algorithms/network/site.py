@@ -60,7 +60,8 @@ def _persons(
     plan: NetworkPlan, data: SiteData, query: Query
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return inputs and labels of the participants, and which of them train."""
-    raw, target = data.table(), plan.target
+    raw = data.table()
+    target = plan.target
     table = np.asarray(raw, dtype=np.float64)
     labels = table[target]
     if plan.classes == 1:

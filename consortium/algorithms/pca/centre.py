@@ -92,7 +92,8 @@ class Pca(PcaPlan):
     def _sentences(self) -> tuple[str, ...]:
         if self.solver == "subspace":
             return sentences(self.projectors)
-        energy, shown = self.expect()[0].value, []
+        energy = self.expect()[0].value
+        shown = []
         shown.append(
             f"If variances fall as in usual resting data (as 1 over their number), the "
             f"{count(self.parameters.components, 'component')} have about {energy:.2f} of the "
@@ -126,8 +127,10 @@ class Pca(PcaPlan):
 
         The first product's random columns estimate the total variance: E tr(Qᵀ A Q) = K/D tr A.
         """
-        features, components = self.shape.features, self.parameters.components
-        total, before = math.nan, None
+        features = self.shape.features
+        components = self.parameters.components
+        total = math.nan
+        before = None
         basis = start_basis(features, components, self.parameters.seed)
         for left in reversed(range(self.iterations)):
             release = yield Query("pca", "power", {"basis": basis})
@@ -142,7 +145,8 @@ class Pca(PcaPlan):
 
     def _directions_first(self) -> Run:
         """Ask for the directions, and for the variances along the leading ones."""
-        size, waves = self.parameters.components, self.projectors.waves
+        size = self.parameters.components
+        waves = self.projectors.waves
         release = yield Query("pca", "projectors")
         persons = sum(self.estimated_shape(release).units)
         weights, seen, limit = significant_directions(release, size, persons)

@@ -55,7 +55,8 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
 
         Raises StudyError if the data have fewer components, or the solver is not for them.
         """
-        size, features = self.parameters.components, self.shape.features
+        size = self.parameters.components
+        features = self.shape.features
         if size > features:
             raise StudyError(
                 f"field 'analysis.components': {size} components can't be had "
@@ -98,7 +99,8 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
         """
         if self.parameters.iterations:
             return self.parameters.iterations
-        features, size = self.shape.features, self.parameters.components
+        features = self.shape.features
+        size = self.parameters.components
         deviation = self.shape.noise * Bound(self.norm).spread / sum(self.shape.units)
         # Never more than without noise: keys of rounds are made before sizes are known.
         return min(
@@ -119,7 +121,8 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
         return self.projectors.computed if self.solver == "subspace" else {}
 
     def _products(self) -> PlannedRelease:
-        features, size = self.shape.features, self.parameters.components
+        features = self.shape.features
+        size = self.parameters.components
         if features * size > MOST_ENTRIES:
             raise StudyError(
                 f"field 'analysis.components': {size} components of {features} features are more "
@@ -142,7 +145,8 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
                 "directions of a participant that solver subspace takes; ask for fewer, or choose "
                 "moment."
             )
-        bound, share = Bound(self.norm, cone=True), 1.0 - DIRECTIONS_SHARE
+        bound = Bound(self.norm, cone=True)
+        share = 1.0 - DIRECTIONS_SHARE
         what = ("variances", "variances", packed_size(size), bound, 1, share)
         return (
             replace(self.projectors.release, stage="pca", share=DIRECTIONS_SHARE),

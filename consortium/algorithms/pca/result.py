@@ -39,7 +39,8 @@ def subspace(release: Release, components: int, samples: int) -> Result:
         noise, sampling error and the data's own white part: smaller eigenvalues mean nothing.
     """
     matrix = unpack_symmetric(release.values)
-    size, level = len(matrix), release.deviation
+    size = len(matrix)
+    level = release.deviation
     _, vectors = eigh(matrix, subset_by_index=(size - components, size - 1))
     values = np.linalg.eigvalsh(matrix)[::-1]
     edge = find_bulk(values, level, samples, np.random.default_rng(0)).edge
@@ -161,7 +162,8 @@ def axes_within(basis: Array, release: Release, seen: int, limit: float) -> Resu
     """
     moment = unpack_symmetric(release.values)
     values, axes = np.linalg.eigh(moment)
-    values, axes = values[::-1], axes[:, ::-1]
+    values = values[::-1]
+    axes = axes[:, ::-1]
     noise = SymmetricNoise(len(moment), release.deviation).edge
     within = np.square(axes[:seen]).sum(axis=0)
     found = tuple(bool(part >= 0.5) for part in within)

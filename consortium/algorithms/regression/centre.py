@@ -91,15 +91,19 @@ class Regression(RegressionPlan):
 
         The range is that of half of the draws.
         """
-        asked, errors, open_ends = self.asked, [], 0
+        asked = self.asked
+        errors = []
+        open_ends = 0
         for fit in _fits(self, _DRAWS):
             factor = asked.model(fit, fit.explained(asked.confidence)).factor
             errors.append(factor * fit.coefficients[: self.shape.features - 1])
             open_ends += not report_uncertainty(asked, fit).coefficients[0].reported
         value = robust_deviation(np.concatenate(errors))
         low, high = np.quantile([robust_deviation(each) for each in errors], (0.25, 0.75)).tolist()
-        low, high = min(low, value), max(high, value)
-        ranged, noise = "half of all studies", round_deviation(self.releases[0], self.shape)
+        low = min(low, value)
+        high = max(high, value)
+        ranged = "half of all studies"
+        noise = round_deviation(self.releases[0], self.shape)
         return (
             Expectation("error of a coefficient", value, low, high, rises=False, ranged=ranged),
             Expectation("chance that coefficients have intervals", 1.0 - open_ends / _DRAWS),
@@ -142,7 +146,9 @@ def _fits(plan: RegressionPlan, draws: int) -> Iterator[Fit]:
 
 def _moment(plan: RegressionPlan, generator: np.random.Generator) -> Array:
     """Draw the assumed E[z zᵀ], with the sampling error of the products with the target."""
-    weights, units, explaining = plan.asked.weights, plan.shape.units, plan.shape.features - 1
+    weights = plan.asked.weights
+    units = plan.shape.units
+    explaining = plan.shape.features - 1
     variance = min(FILLED * plan.parameters.bound**2 / explaining, ASSUMED_DEVIATION**2)
     target = 1.0 if plan.parameters.model == "logistic" else ASSUMED_DEVIATION**2
     parts = plan.asked.parts(range(len(units)))

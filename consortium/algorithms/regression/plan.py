@@ -101,7 +101,8 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
     @cached_property
     def asked(self) -> LeastSquaresQuestion:
         """What least squares are asked."""
-        parameters, explaining = self.parameters, self.shape.features - 1
+        parameters = self.parameters
+        explaining = self.shape.features - 1
         constants = np.full(self.constants, self.intercept)
         weights = np.concatenate([np.ones(explaining), constants, [self.weight]])
         published = parameters.model == "logistic" and parameters.approximation == "taylor"

@@ -30,11 +30,13 @@ def influence_arguments(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]) 
 
     A site's own constant concerns only its participants: its ratio is weighted by their share.
     """
-    moment, kept = fit.moment, plan.asked.kept(sites)
+    moment = fit.moment
+    kept = plan.asked.kept(sites)
     lift = moment.coefficients / plan.asked.weights[kept[:-1], None]
     scale = np.sqrt(_parts(moment) / fit.chance())
     size = len(plan.asked.weights)
-    influence, residual = np.zeros((size - 1, size - 1)), np.zeros(size)
+    influence = np.zeros((size - 1, size - 1))
+    residual = np.zeros(size)
     influence[np.ix_(kept[:-1], kept[:-1])] = scale[:, None] * (fit.directions @ lift.T)
     residual[kept] = np.append(lift @ fit.solution[:-1], fit.solution[-1])
     return {"influence": influence, "residual": residual}

@@ -32,7 +32,8 @@ def regression_influence(plan: RegressionPlan, data: SiteData, query: Query, bou
     mean by at most √2·K/n.
     """
     columns = _weighted(plan, data, query)
-    influence, residual = query.arguments["influence"], query.arguments["residual"]
+    influence = query.arguments["influence"]
+    residual = query.arguments["residual"]
     left = product_of_columns(residual[None], columns)
     with np.errstate(all="ignore"):
         squares = np.square(product_of_columns(influence, columns[:-1]) * left)
@@ -41,7 +42,8 @@ def regression_influence(plan: RegressionPlan, data: SiteData, query: Query, bou
 
 def _weighted(plan: RegressionPlan, data: SiteData, query: Query) -> Array:
     """Return participants' z = (x, c e, αy): P + S + 1 rows."""
-    table, target = data.table(), plan.target
+    table = data.table()
+    target = plan.target
     return np.vstack(
         [
             clip_columns(np.delete(table, target, axis=0), plan.parameters.bound),

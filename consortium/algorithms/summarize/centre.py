@@ -53,7 +53,8 @@ class Summarize(SummarizePlan):
         low, usual, high = (float(_floors(self, part).max()) for part in parts)
         name = "least squared distance that is seen"
         ranged = "from only noise to the largest sampling error"
-        low, high = min(low, usual), max(high, usual)
+        low = min(low, usual)
+        high = max(high, usual)
         return (
             Expectation(name=name, value=usual, low=low, high=high, rises=False, ranged=ranged),
         )

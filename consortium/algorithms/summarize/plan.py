@@ -53,5 +53,6 @@ class SummarizePlan(AnalysisPlan[SummarizeParameters]):
 
     def drawn(self) -> tuple[Array, np.random.Generator]:
         """Return public frequencies, D x F, and the generator after them."""
-        many, generator = self.parameters.frequencies, np.random.default_rng(self.parameters.seed)
+        many = self.parameters.frequencies
+        generator = np.random.default_rng(self.parameters.seed)
         return draw_frequencies(self.shape.features, many, self.width, generator), generator

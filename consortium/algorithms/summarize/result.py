@@ -63,7 +63,8 @@ def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
     Noise in a site's answer is proportional to one over its size, and `Release.deviation` is that
     of the smallest. Raises SiteError if fewer than two answered.
     """
-    sites, shape = plan.present(release), plan.shape
+    sites = plan.present(release)
+    shape = plan.shape
     if len(sites) < 2:
         raise SiteError("Only one site answered, which leaves nothing to compare; run again.")
     sizes = plan.units_in(release)
@@ -74,7 +75,8 @@ def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
 
 def summarize_result(plan: SummarizePlan, found: Embeddings) -> Result:
     """Return distances of the sites, the mixture nearest the target, and the synthetic points."""
-    many, target = len(found.names), found.target
+    many = len(found.names)
+    target = found.target
     single = np.eye(many)
     goal = found.sizes / found.sizes.sum() if target is None else single[target]
     weights = goal if target is None else mixture_weights(found.rows, target)
@@ -82,7 +84,8 @@ def summarize_result(plan: SummarizePlan, found: Embeddings) -> Result:
     points = choose_points(goal @ found.rows, frequencies, plan.parameters.points, generator)
     distances = [[found.distance(one - other) for other in single] for one in single]
     rows = _rows(plan, found)
-    floor, seen = max(row.floor for row in rows), sum(row.seen for row in rows)
+    floor = max(row.floor for row in rows)
+    seen = sum(row.seen for row in rows)
     away = _summary_distance(found, goal, fourier_features(points, frequencies))
     numbers: dict[str, float | int | str] = {"summary_distance": _told(away, floor)}
     if target is not None:
@@ -135,7 +138,9 @@ class _Row:
 def _rows(plan: SummarizePlan, found: Embeddings) -> list[_Row]:
     """Return every comparison."""
     quantile = float(ndtri((1 + plan.parameters.confidence) / 2))
-    products, entries, rows = found.products, found.rows.shape[1], []
+    products = found.products
+    entries = found.rows.shape[1]
+    rows = []
     asked, contrasts = compared_sites(found.sizes, found.target)
     chance = np.clip(1.0 - np.diag(products), 0.0, 1.0) / found.sizes
     floors = noise_floors(plan, contrasts, found.deviations, chance, found.sizes)
@@ -157,7 +162,8 @@ def noise_floors(
     plan: SummarizePlan, contrasts: Array, deviations: Array, chance: Array, sizes: Array
 ) -> Array:
     """Return joint upper limits of all contrasts if sites are equal."""
-    entries, risk = 2 * plan.parameters.frequencies, 1.0 - plan.parameters.confidence
+    entries = 2 * plan.parameters.frequencies
+    risk = 1.0 - plan.parameters.confidence
     generator = np.random.default_rng(plan.parameters.seed)
     return null_floors(
         contrasts=contrasts,
@@ -202,7 +208,8 @@ def _headline(found: int, rows: int, floor: float) -> str:
 
 
 def _caption(plan: SummarizePlan, found: Embeddings) -> str:
-    parameters, target = plan.parameters, found.target
+    parameters = plan.parameters
+    target = found.target
     percent = f"{100 * parameters.confidence:g} %"
     shown = (
         "Squared distance (MMD²) of each site's participants from those of "

@@ -56,7 +56,8 @@ class TemplateNetworks(TemplateNetworksPlan):
 
     def expect(self) -> tuple[Expectation, ...]:
         """Return the forecast in numbers, for maps and templates of usual strength and quality."""
-        usual, error = self.usual, self.connection_error
+        usual = self.usual
+        error = self.connection_error
         agreed = Expectation(
             "expected correlation", usual.expected if usual.is_reported else AGREEMENT
         )

@@ -56,7 +56,9 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
                 "set unit: subject."
             )
         self._check_templates()
-        rest, size, bound = 1.0 - self.share, self.maps.size, self.bound
+        rest = 1.0 - self.share
+        size = self.maps.size
+        bound = self.bound
         maps = PlannedRelease(
             stage="maps", statistic="template_maps", entries=size, bound=bound, rounds=1, share=rest
         )
@@ -115,7 +117,8 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
             return 0.0
         if self.parameters.cutoff is not None:
             return checked_cutoff(places, self.parameters.cutoff)
-        count, room = self.templates.count, places.room
+        count = self.templates.count
+        room = places.room
         coarsest = min(_COARSEST, room.cutoff(2.0 * count + _ROOM))
         steps = cutoffs_to(places, _MOST_DIMENSIONS, coarsest)[::-1]
         scores = [_score(float(cutoff), count, room, self.deviation) for cutoff in steps]

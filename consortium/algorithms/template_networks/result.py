@@ -42,10 +42,12 @@ def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetwo
         ``errors`` and ``z`` (the same shape; z is of the difference from the template), ``weights``
         (d x R), ``expected`` and ``kept`` (R), and ``connectivity`` (R x R correlations).
     """
-    released, least = maps.values.reshape(plan.maps.shape), plan.parameters.least
+    released = maps.values.reshape(plan.maps.shape)
+    least = plan.parameters.least
     shape = plan.estimated_shape(maps)
     found = shrink(released, plan.maps, _deviation(released, maps.deviation, shape))
-    painted, findings = _paint(found, plan), _findings(found, least)
+    painted = _paint(found, plan)
+    findings = _findings(found, least)
     arrays = {
         "maps": painted.maps,
         "errors": painted.errors,
@@ -94,7 +96,9 @@ def _paint(found: Shrunk, plan: TemplateNetworksPlan) -> _Painted:
 
     The part of a template outside the basis is added with the weight of the template in the map.
     """
-    given, places, waves = plan.templates, plan.shape.places, plan.waves
+    given = plan.templates
+    places = plan.shape.places
+    waves = plan.waves
     if waves is None or places is None:
         whole = plan.maps * found.strengths
         return _scaled(found, whole, whole, np.eye(len(plan.maps)))
@@ -126,7 +130,8 @@ def _scaled(
 ) -> _Painted:
     """Return maps at the rows of a basis, over their standard deviation at rows of ``own``."""
     study = coarse + (basis if own is None else own) @ found.moved
-    middle, spread = study.mean(axis=0), study.std(axis=0)
+    middle = study.mean(axis=0)
+    spread = study.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
     beside = np.square(basis).sum(axis=1) - np.square(basis @ found.span).sum(axis=1)
     noise = np.sqrt(np.maximum(beside, 0.0))[:, None]
@@ -232,8 +237,10 @@ def _connections(release: Release, plan: TemplateNetworksPlan) -> tuple[Finding,
 
     The sampling error is the largest that the clipping bound allows.
     """
-    values, noise = release.values, release.deviation
-    size, limit = len(values), plan.connectivity_bound.norm
+    values = release.values
+    noise = release.deviation
+    size = len(values)
+    limit = plan.connectivity_bound.norm
     own = max(float(values @ values) - size * noise**2, 0.0)
     between = max(limit**2 - own, 0.0) / size / sum(plan.estimated_shape(release).units)
     error = float(np.hypot(noise, np.sqrt(between)))

@@ -67,10 +67,15 @@ class TensorPlan(AnalysisPlan[TensorParameters]):
     def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
         """One release each, sharing the budget."""
         if self.words:
-            statistic, size, bound = "topic_second", self.size, Bound(1.0, cone=True)
+            statistic = "topic_second"
+            size = self.size
+            bound = Bound(1.0, cone=True)
         else:
-            statistic, size, bound = "mixture_second", self.size + self.constants, self._bound
-        entries, share = packed_size(size), self.parameters.share
+            statistic = "mixture_second"
+            size = self.size + self.constants
+            bound = self._bound
+        entries = packed_size(size)
+        share = self.parameters.share
         return PlannedRelease(
             stage="second", statistic=statistic, entries=entries, bound=bound, rounds=1, share=share
         ), self._third(1 - share)

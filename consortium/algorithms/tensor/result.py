@@ -66,15 +66,18 @@ def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Ar
     error : float
         Noise variance of sites' means in an entry, weighted by the sites' participants.
     """
-    matrix, size = unpack_symmetric(release.values), plan.size
-    square, products = matrix[:size, :size], matrix[:size, size:] / plan.constant
+    matrix = unpack_symmetric(release.values)
+    size = plan.size
+    square = matrix[:size, :size]
+    products = matrix[:size, size:] / plan.constant
     if plan.constants == 1:
         return square, products[:, 0], np.zeros((1, size)), 0.0
     present = list(plan.present(release))
     parts = plan.units_in(release)
     parts /= parts.sum()
     kept = products[:, present]
-    mean, levels = kept.sum(axis=1), kept / parts
+    mean = kept.sum(axis=1)
+    levels = kept / parts
     offsets = np.zeros((plan.constants, size))
     offsets[present] = (levels - mean[:, None]).T
     between = (levels * parts) @ levels.T - np.outer(mean, mean)
@@ -115,12 +118,15 @@ def _kinds_stand_out(plan: TensorPlan, release: Release) -> bool:
         square, mean, _, error = moment_without_levels(plan, own)
         return np.asarray(square - np.outer(mean, mean) + error * np.eye(plan.size))
 
-    rank, size = plan.parameters.components - 1, plan.size
+    rank = plan.parameters.components - 1
+    size = plan.size
     moment = unpack_symmetric(release.values)
     found = covariance(moment)
-    variances, expected = np.maximum(np.diag(found), 0.0), moment.copy()
+    variances = np.maximum(np.diag(found), 0.0)
+    expected = moment.copy()
     expected[:size, :size] -= found - np.diag(variances)
-    units, seed = float(plan.units_in(release).sum()), plan.parameters.seed
+    units = float(plan.units_in(release).sum())
+    seed = plan.parameters.seed
     simulated = independent_entries(expected, variances, units, release.deviation, seed)
     limit = limit_of(lambda drawn: linked_eigenvalue(covariance(drawn), rank), simulated)
     return linked_eigenvalue(found, rank) > limit
@@ -141,8 +147,10 @@ def topic_moments(plan: TensorPlan, release: Release) -> Moments:
 
 def _topics_stand_out(plan: TensorPlan, release: Release, frequencies: Array) -> bool:
     """Return whether the least eigenvalue of the topics exceeds that of fewer topics."""
-    components, units = plan.parameters.components, float(plan.units_in(release).sum())
-    moment, seed = unpack_symmetric(release.values), plan.parameters.seed
+    components = plan.parameters.components
+    units = float(plan.units_in(release).sum())
+    moment = unpack_symmetric(release.values)
+    seed = plan.parameters.seed
     asked = (frequencies, components - 1, units, release.deviation, seed)
 
     def least(matrix: Array) -> float:
@@ -195,7 +203,8 @@ def tensor_result(plan: TensorPlan, model: Moments, tensor: Array) -> Result:
     roots = np.maximum(projected, _LEAST_ROOT)
     roots /= np.linalg.norm(roots)
     order = np.argsort(-roots)
-    directions, roots = directions[:, order], roots[order]
+    directions = directions[:, order]
+    roots = roots[order]
     centres = model.whitening.backward @ directions / roots
     # A centre has the bounds of every mean of participants, which noise could exceed.
     centres = _frequencies(centres) if plan.words else clip_columns(centres, plan.reach)

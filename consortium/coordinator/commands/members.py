@@ -80,7 +80,8 @@ def admit(
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import fingerprint, read_roster, save_roster
 
-    members, key = read_roster(roster), load_identity(keys).key
+    members = read_roster(roster)
+    key = load_identity(keys).key
     members.check_owner(key)
     for path in requests:
         request = read_request(path)
@@ -120,7 +121,8 @@ def rotate(
     from consortium.membership.keys import create_identity, load_identity
     from consortium.membership.roster import read_roster, save_roster
 
-    members, old = read_roster(roster), load_identity(keys).key
+    members = read_roster(roster)
+    old = load_identity(keys).key
     members.check_owner(old)
     make_folder(new)
     identity = create_identity(new, secrets.token_bytes(64))

@@ -166,7 +166,8 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     from consortium.study.nominal import check_participants, differing_sizes
     from consortium.study.reader import read_study
 
-    members, key = read_roster(roster), load_identity(keys).key
+    members = read_roster(roster)
+    key = load_identity(keys).key
     members.check_owner(key)  # before a good signature is overwritten
     asked = read_study(study)
     check_participants(asked, str(study))

@@ -91,7 +91,8 @@ def clear_demo(root: Path) -> DemoFolders:
 
 def make_scans(place: DemoFolders, recipe: Recipe, console: Console) -> None:
     """Make up every hospital's scans."""
-    done, people = 0, sum(recipe.sizes)
+    done = 0
+    people = sum(recipe.sizes)
     with console.status("Simulating scans") as status:
 
         def count(_: str) -> None:

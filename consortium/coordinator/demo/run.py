@@ -273,7 +273,8 @@ def _show_contrast(
     place: DemoFolders, files: RunFiles, maps: FoundMaps, people: Volunteers, console: Console
 ) -> None:
     """Name every outcome by the most similar true network, with its true difference."""
-    names, alike = network_names(place), agreement(place, maps).argmax(axis=0)
+    names = network_names(place)
+    alike = agreement(place, maps).argmax(axis=0)
     path = next(files.out.glob("tables/*contrastpatients_results.tsv"), None)
     if path is None:
         console.print("The study ended before its outcomes: nothing is compared.")
@@ -294,7 +295,8 @@ def _show_contrast(
 
 def _show_ledger(place: DemoFolders, console: Console) -> None:
     """Add the privacy losses of the studies for one hospital's participants."""
-    folder, policy = place.site(SITES[0]), Policy()
+    folder = place.site(SITES[0])
+    policy = Policy()
     ledger = Ledger(SiteConfig.load(folder).ledger)
     console.print(f"Ledger of {SITES[0]}:")
     print_accounts(ledger, policy, console)

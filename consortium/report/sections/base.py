@@ -61,7 +61,8 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
     note : str
         Below the pictures.
     """
-    where, name = peak_region(run, shown), shown.name
+    where = peak_region(run, shown)
+    name = shown.name
     place = f"{peak_text(tuple(shown.peak))} ({where})" if where else peak_text(tuple(shown.peak))
     region = where.removeprefix("in ").removeprefix("near ").partition(",")[0]
     if region and region != NO_REGION and name == f"Component {name.rpartition(' ')[2]}":
@@ -91,7 +92,8 @@ def mesh_card(
     coloured = np.abs(values[values != 0])
     if not len(coloured):
         return Card(ident, name, first, note=note)
-    top, threshold = int(np.abs(values).argmax()), float(coloured.min())
+    top = int(np.abs(values).argmax())
+    threshold = float(coloured.min())
     side = SIDE_NAMES["L" if top < mesh.left.features else "R"]
     facts = (
         *first,

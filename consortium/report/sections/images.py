@@ -40,7 +40,8 @@ def section(run: Finished) -> PageSection | None:
 
 def _surface_card(key: str, images: ImageSet, mesh: Mesh, values: Array, k: int) -> Card:
     """Show a map on both hemispheres, and where it peaks."""
-    accuracy, name = _accuracy(images, k), set_name(images, k)
+    accuracy = _accuracy(images, k)
+    name = set_name(images, k)
     note = NOTHING.format("vertex") if images.is_found(k) else images.unfound
     shown = values if images.is_found(k) else np.zeros_like(values)
     return mesh_card(

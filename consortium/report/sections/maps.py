@@ -23,7 +23,8 @@ def section(run: Finished) -> PageSection | None:
     """Draw every component."""
     if run.components is None:
         return None
-    maps, floor = run.components, run.components.floor
+    maps = run.components
+    floor = run.components.floor
     noises = None if floor is None else np.median(floor, axis=0)
     if isinstance(maps.grid, Mesh):
         values = component_values(maps)

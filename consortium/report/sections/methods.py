@@ -72,7 +72,8 @@ def paragraphs(run: Finished) -> list[str]:
 
 def takers(report: PrivacyReport) -> str:
     """State how many took part, by site."""
-    what, total = UNITS[report.unit], sum(site.units for site in report.sites)
+    what = UNITS[report.unit]
+    total = sum(site.units for site in report.sites)
     by_site = ", ".join(f"{site.name} {site.units:,}" for site in report.sites)
     return f"{count(total, what)} at {count(len(report.sites), 'site')} took part ({by_site})."
 

@@ -40,7 +40,8 @@ def rows(run: Finished, shown: ShownMap) -> Rows:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "No clusters found")  # of one of the two signs
         found = get_clusters_table(image, 0.99 * shown.threshold, two_sided=True)
-    anatomy, rows_found = run.legend.anatomy, []
+    anatomy = run.legend.anatomy
+    rows_found = []
     for name, x, y, z, top, size in list(found.itertuples(index=False, name=None))[:MOST]:
         peak = np.array([x, y, z], dtype=np.float64)
         place = ", ".join(f"{round(mm):d}" for mm in peak.tolist()).replace("-", "−")

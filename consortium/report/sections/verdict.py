@@ -16,7 +16,8 @@ def section(run: Finished) -> PageSection:
 
 def verdict(run: Finished) -> str:
     """Summarize the report in a few sentences."""
-    report, headline = run.report, run.result.captions.headline
+    report = run.report
+    headline = run.result.captions.headline
     many = count(sum(site.units for site in report.sites), UNITS[report.unit])
     found = f"{many} at {count(len(report.sites), 'site')}"
     if run.components:

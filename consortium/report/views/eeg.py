@@ -48,10 +48,12 @@ def draw(space: Space, view: ViewSpace[EegView], values: Array, name: str) -> Dr
     settings = view.view
     table = values.reshape(len(settings.channels), -1)
     if settings.measure == "erp":
-        first, places = _course(settings, table, name), _peaks(settings, table)
+        first = _course(settings, table, name)
+        places = _peaks(settings, table)
         titles = [f"{1000 * settings.times[place]:.0f} ms" for place in places]
     else:
-        titles, places = list(settings.bands)[:5], list(range(min(5, table.shape[1])))
+        titles = list(settings.bands)[:5]
+        places = list(range(min(5, table.shape[1])))
         first = _grid(settings, table, name)
     heads = _topographies(settings.channels, table[:, places], titles, name)
     return Drawing((first,) if heads is None else (first, heads))

@@ -50,7 +50,8 @@ def write(folder: Path, run: Finished, view: ViewSpace[FmriView], values: Array)
     """Write an image with a volume for each column; of pairs of regions a table."""
     if view.view.is_of_edges:
         return write_edges(folder, run, view, values)
-    study, space = run.study, run.space
+    study = run.study
+    space = run.space
     stem = folder / f"tpl-{study.data.space}" / "func" / map_stem(study, space.grid, view.name)
     about = {
         **about_loadings(run, view),

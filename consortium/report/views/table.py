@@ -23,7 +23,8 @@ def draw(space: Space, view: ViewSpace[TableView], values: Array, name: str) -> 
     del space
     labels = view.labels
     largest = np.argsort(-np.abs(values), kind="stable")[: min(MOST_BARS, np.count_nonzero(values))]
-    width, height = SIZE[0], max(1.2, 0.5 + 0.26 * len(largest))
+    width = SIZE[0]
+    height = max(1.2, 0.5 + 0.26 * len(largest))
     figure = Figure(figsize=(width, height), dpi=DOTS, layout="constrained")
     axes = figure.subplots()
     shown = values[largest][::-1]
@@ -37,7 +38,8 @@ def draw(space: Space, view: ViewSpace[TableView], values: Array, name: str) -> 
 
 def person(view: ViewSpace[TableView], values: Array) -> Sequence[tuple[str, str]]:
     """Return each column's value in its own unit, or the nearest level."""
-    start, facts = 0, []
+    start = 0
+    facts = []
     for name, column in view.view.single_columns:
         many = len(column.labels(name))
         facts.append((name, _in_units(column, values[start : start + many])))
@@ -49,7 +51,8 @@ def _in_units(column: Column, entries: Array) -> str:
     if column.levels:
         place = int(np.argmax(entries)) if len(entries) > 1 else int(entries[0] > 0)
         return column.levels[place]
-    low, high = float(column.low or 0.0), float(column.high or 0.0)
+    low = float(column.low or 0.0)
+    high = float(column.high or 0.0)
     return f"{low + (float(entries[0]) + 1.0) / 2.0 * (high - low):.4g}"
 
 

@@ -96,7 +96,8 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
     -------
     array, D
     """
-    here, before = _place(cost, clip_vector(start, radius), radius), 0.0
+    here = _place(cost, clip_vector(start, radius), radius)
+    before = 0.0
     hessian: Array = np.zeros(0)
     for _ in range(_STEPS):
         if here.residual <= precision:
@@ -104,7 +105,8 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
         if here.residual > _CHORD * before:  # else the last one is good enough
             hessian = cost.hessian(here.point)
         goal = _quadratic_in_ball(hessian, here.point, here.slope, radius)
-        before, here = here.residual, _advance(cost, here, goal, radius)
+        before = here.residual
+        here = _advance(cost, here, goal, radius)
     if not here.residual <= precision:
         raise PrivacyError(
             f"The local cost is minimized to a gradient of {here.residual:g} only, where "
@@ -122,7 +124,8 @@ class _Place:
 
 
 def _place(cost: LogisticCost, point: Array, radius: float) -> _Place:
-    slope, size = cost.slope(point), float(np.linalg.norm(point))
+    slope = cost.slope(point)
+    size = float(np.linalg.norm(point))
     rest = slope
     if size >= radius * (1 - 1e-14):
         rest = slope + max(0.0, -float(point @ slope) / size**2) * point
@@ -170,7 +173,8 @@ def _advance(cost: LogisticCost, here: _Place, goal: Array, radius: float) -> _P
     cost may rise.
     """
     step = goal - here.point
-    before, fall = cost.value(here.point), 1e-4 * float(here.slope @ step)
+    before = cost.value(here.point)
+    fall = 1e-4 * float(here.slope @ step)
     hidden = _ROUNDING * (1.0 + abs(before))
     for halving in range(_HALVINGS):
         length = 0.5**halving

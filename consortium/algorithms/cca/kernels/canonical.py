@@ -115,7 +115,8 @@ def solve_canonical(correlations: Sequence[Sequence[Array]], pairs: int) -> Cano
     """
     sizes = [len(correlations[0][0]), *(each.shape[1] for each in correlations[0][1:])]
     if min(sizes) == 0:
-        found, parts = np.zeros(0), [np.zeros((size, 0)) for size in sizes]
+        found = np.zeros(0)
+        parts = [np.zeros((size, 0)) for size in sizes]
     elif len(sizes) == 2:
         left, found, right = np.linalg.svd(correlations[0][1], full_matrices=False)
         parts = [left, right.T]

@@ -56,7 +56,8 @@ class CrossNoise:
         for u, v in view_pairs(len(self.spectra)):
             shape = len(self.spectra[u].variances), len(self.spectra[v].variances)
             block = half * generator.standard_normal(shape)
-            left, right = self.parts * self.means[u], self.parts * moved[u]
+            left = self.parts * self.means[u]
+            right = self.parts * moved[u]
             block -= left @ moved[v].T + right @ self.means[v].T + right @ moved[v].T
             found[u][v] = self._weighted(u, v, block)
         return found
@@ -169,7 +170,8 @@ def correlation_interval(
         interpolated; (0, 1) if no candidate is accepted.
     """
     left, values, right = solved
-    scale, doubt = scales[0][number], scales[1][number]
+    scale = scales[0][number]
+    doubt = scales[1][number]
     fixed = (left[:, :number] * values[:number]) @ right[:, :number].T
     own = np.outer(left[:, number], right[:, number])
     count = max(law.draws() // 5, _FEWEST)
@@ -177,8 +179,10 @@ def correlation_interval(
     chances = np.stack([law.chance(generator)[0][1] for _ in range(count)])
     along = np.einsum("ij,kij->k", own, chances)[:, None, None] * own
     errors = doubt * generator.standard_normal(count)
-    candidates, tail = np.linspace(0.0, 1.0, _STRENGTHS), (1.0 - level) / 2.0
-    seen, surprise = values[number] / scale, []
+    candidates = np.linspace(0.0, 1.0, _STRENGTHS)
+    tail = (1.0 - level) / 2.0
+    seen = values[number] / scale
+    surprise = []
     for strength in candidates:
         left_over = np.sqrt(1.0 - strength**2)
         moved = left_over * (chances + (left_over - 1.0) * along)
@@ -203,7 +207,8 @@ def _crossing(places: Array, heights: Array) -> float:
         return float(places[-1])
     if down[0] == 0:
         return float(places[0])
-    before, after = down[0] - 1, down[0]
+    before = down[0] - 1
+    after = down[0]
     part = heights[before] / (heights[before] - heights[after])
     return float(places[before] + part * (places[after] - places[before]))
 

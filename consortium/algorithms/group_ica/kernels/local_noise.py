@@ -131,12 +131,11 @@ class LocalNoise:
         exp(-(distance/ℓ)^p).
         """
         length, power = kernel
-        places, images = coordinates @ shape.root, (coordinates * MIRROR) @ shape.root
+        places = coordinates @ shape.root
+        images = (coordinates * MIRROR) @ shape.root
         squares = (self.widths[:, None] ** 2 + self.widths**2) / 2.0
-        scale, lengths = (
-            np.sqrt(np.outer(self.widths, self.widths) / squares) ** 3,
-            np.sqrt(squares),
-        )
+        scale = np.sqrt(np.outer(self.widths, self.widths) / squares) ** 3
+        lengths = np.sqrt(squares)
         direct = np.exp(-((distances(places, places) / lengths / length) ** power))
         across = np.exp(-((distances(places, images) / lengths / length) ** power))
         both = np.outer(self.symmetry, self.symmetry) * (across + across.T) / 2.0

@@ -25,7 +25,8 @@ _PART = 0.25
 
 def white_null(directions: NoisyDirections) -> SmoothNull:
     """Return participants who share only the bulk, with the release's noise and sampling error."""
-    size, law = len(directions.vectors), directions.law
+    size = len(directions.vectors)
+    law = directions.law
     return SmoothNull(np.eye(size), np.full(size, directions.bulk), np.zeros(size), law)
 
 

@@ -244,7 +244,8 @@ def _fit(matrix: Array, covariance: Array, usual: tuple[int, int] | None = None)
     strengths = np.asarray(isotonic_regression(along, increasing=False).x)
     if usual is None:
         return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)))
-    kept, expected = usual[0], _expected_strengths(values[::-1], *usual)
+    kept = usual[0]
+    expected = _expected_strengths(values[::-1], *usual)
     strengths = np.minimum(strengths, _part_of_noise(along, expected, kept) * expected)
     leading = expected[: kept + 1]
     gap = bool(np.any(leading[:-1] > _MOST_FALL * leading[1:]))
@@ -264,7 +265,8 @@ def _part_of_noise(along: Array, expected: Array, kept: int) -> float:
 
 def _expected_strengths(values: Array, kept: int, volumes: int) -> Array:
     """Return the strength of each wave in the ``kept`` leading directions of Gaussian series."""
-    generator, total = np.random.default_rng(0), np.zeros(len(values))
+    generator = np.random.default_rng(0)
+    total = np.zeros(len(values))
     root = np.sqrt(np.maximum(values, 0.0))[:, None]
     volumes = max(kept, min(volumes, _MOST_VOLUMES))
     for _ in range(_EXPECTED_DRAWS):
@@ -282,13 +284,16 @@ def _best_fits(
 
     Local strength, width and symmetry are adjusted until the null has those of the release.
     """
-    candidates, neighbours = places.candidates(matrix), places.neighbours
+    candidates = places.candidates(matrix)
+    neighbours = places.neighbours
     start = LocalNoise.even(places.shape(matrix).mirrored, neighbours)
     even = [_fit(matrix, each) for each in places.covariances(matrix)]
     order = [int(number) for number in np.argsort([-each.size for each in even])[:_CLOSEST]]
     close = [candidates[number] for number in order]
     last = even[order[0]]
-    chosen, noise, released = close[0], start, neighbours.moments(matrix)
+    chosen = close[0]
+    noise = start
+    released = neighbours.moments(matrix)
     shrunk = Shrinkage.of(released, places.around, deviation)
     for _ in range(_ROUNDS):
         for _ in range(_STEPS):
@@ -296,5 +301,6 @@ def _best_fits(
             last = _fit(matrix, chosen(noise), usual)
         tried = [_fit(matrix, each(noise), usual) for each in close]
         number = int(np.argmax([each.size for each in tried]))
-        last, chosen = tried[number], close[number]
+        last = tried[number]
+        chosen = close[number]
     return (even[order[0]],) if last.gap else (even[order[0]], last)

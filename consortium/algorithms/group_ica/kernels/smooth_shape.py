@@ -36,8 +36,10 @@ class SmoothShape:
 
     def kernels(self, coordinates: Array, kernels: Sequence[tuple[float, int]]) -> Iterator[Array]:
         """Yield covariances exp(-(distance/ℓ)^p) between places (d x 3), each d x d."""
-        places, images = coordinates @ self.root, (coordinates * MIRROR) @ self.root
-        direct, across = distances(places, places), distances(places, images)
+        places = coordinates @ self.root
+        images = (coordinates * MIRROR) @ self.root
+        direct = distances(places, places)
+        across = distances(places, images)
         for length, power in kernels:
             mirror_image = np.exp(-((across / length) ** power))
             # An oblique ellipsoid is not its own mirror image.
@@ -93,8 +95,10 @@ def _pairs(matrix: Array, coordinates: Array) -> tuple[Array, Array, Array]:
     near = np.minimum(distances(coordinates, coordinates), distances(coordinates, images)) < _NEAR
     one, other = np.nonzero(np.triu(near))
     step = -(-len(one) // _MOST_PAIRS)
-    one, other = one[:: max(step, 1)], other[:: max(step, 1)]
-    direct, across = coordinates[one] - coordinates[other], coordinates[one] - images[other]
+    one = one[:: max(step, 1)]
+    other = other[:: max(step, 1)]
+    direct = coordinates[one] - coordinates[other]
+    across = coordinates[one] - images[other]
     return direct, across, matrix[one, other]
 
 

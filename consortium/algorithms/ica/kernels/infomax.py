@@ -169,7 +169,8 @@ def _runs(lengths: Sequence[int]) -> Iterator[tuple[slice, int]]:
     """Yield slices of neighbouring subjects of one length, about `_CHUNK` volumes each."""
     start = index = 0
     while index < len(lengths):
-        length, first = lengths[index], index
+        length = lengths[index]
+        first = index
         while (
             index < len(lengths)
             and lengths[index] == length

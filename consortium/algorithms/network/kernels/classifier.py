@@ -25,7 +25,8 @@ def parameter_count(sizes: Sequence[int]) -> int:
 
 def layers(parameters: Array, sizes: Sequence[int]) -> list[Array]:
     """Return views of a flat vector, one (bias | weights) matrix D_l x (1 + D_{l-1}) a layer."""
-    found, start = [], 0
+    found = []
+    start = 0
     for before, units in pairwise(sizes):
         stop = start + (before + 1) * units
         found.append(parameters[start:stop].reshape(units, before + 1))
@@ -94,7 +95,8 @@ def sum_clipped_gradients(
     totals = [np.zeros(matrix.shape) for matrix in matrices]
     for start in range(0, inputs.shape[1], _CHUNK):
         part = slice(start, start + _CHUNK)
-        columns, wanted = filled_up(inputs[:, part]), filled_up(labels[:, part])
+        columns = filled_up(inputs[:, part])
+        wanted = filled_up(labels[:, part])
         count = inputs[:, part].shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
             pairs = [

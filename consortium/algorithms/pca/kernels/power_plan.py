@@ -94,6 +94,7 @@ def _energy(
         outside = white**2 * outside + spread
         values, vectors = np.linalg.eigh(inside.T @ inside + outside)
         turn = vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
-        inside, outside = inside @ turn, turn.T @ outside @ turn
+        inside = inside @ turn
+        outside = turn.T @ outside @ turn
     found = np.sum(np.square(inside) * strengths[:, None])
     return float(found / np.sum(strengths[:columns]))

@@ -76,5 +76,6 @@ def centres_of(spread: float, means: NDArray[Any]) -> NDArray[Any]:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         below = np.tanh((middle[:, None] + spread * _NODES) / 2) @ _SHARES < wanted
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        low = np.where(below, middle, low)
+        high = np.where(below, high, middle)
     return np.asarray((low + high) / 2)

@@ -50,14 +50,16 @@ class Entries:
 
     def pooled(self) -> "Entries":
         """Return the same with all sites as one."""
-        centres, means = self.centres @ self.parts, np.array([self.means @ self.parts])
+        centres = self.centres @ self.parts
+        means = np.array([self.means @ self.parts])
         return replace(self, centres=centres[:, None], means=means, parts=np.ones(1))
 
     def groups(self, first: int | None) -> tuple[list[float], list[float]]:
         """Return means of y and parts of the sites, or of both values of an entry in each site."""
         if first is None:
             return self.means.tolist(), self.parts.tolist()
-        slope, centre = self.slopes[first], np.clip(self.centres[first], -1.0, 1.0)
+        slope = self.slopes[first]
+        centre = np.clip(self.centres[first], -1.0, 1.0)
         means = [self.means - slope * (1.0 + centre), self.means + slope * (1.0 - centre)]
         parts = [self.parts * (1.0 - centre) / 2.0, self.parts * (1.0 + centre) / 2.0]
         return np.concatenate(means).tolist(), np.concatenate(parts).tolist()
@@ -134,13 +136,15 @@ def logistic_factors(
         partial(k.level_coefficient, first, each) for each in rest for k in kinds
     ]
     own = {first: functions} if grouped else {}
-    least, most = min(factors), max(factors)
+    least = min(factors)
+    most = max(factors)
     return LogisticFactors(factors[0], least, most, own, ungrouped > _MOST_UNGROUPED)
 
 
 def entries_of(fit: Fit) -> Entries:
     """Read the entries' mean squares and the means in each site off a moment."""
-    moment, count = fit.moment, len(fit.moment.lift.T)
+    moment = fit.moment
+    count = len(fit.moment.lift.T)
     constants = moment.weights[moment.constants]
     own = moment.lift * moment.weights[:count] / np.square(moment.weights[:count])
     squares = np.einsum("ij,jk,ik->i", own, moment.matrix[:count, :count], own)

@@ -180,12 +180,14 @@ def mixture_weights(rows: Array, target: int) -> Array:
     """
     square = rows @ rows.T
     others = np.delete(np.arange(len(square)), target)
-    inner, cross = square[np.ix_(others, others)], square[others, target]
+    inner = square[np.ix_(others, others)]
+    cross = square[others, target]
     step = 1.0 / max(float(np.linalg.eigvalsh(inner)[-1]), 1e-12)
     weights = ahead = np.full(len(others), 1.0 / len(others))
     momentum = 1.0
     for _ in range(_PASSES):
-        before, weights = weights, project_to_simplex(ahead - step * (inner @ ahead - cross))
+        before = weights
+        weights = project_to_simplex(ahead - step * (inner @ ahead - cross))
         momentum, last = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0, momentum
         ahead = weights + (last - 1.0) / momentum * (weights - before)
     return np.insert(weights, target, 0.0)
@@ -214,11 +216,13 @@ def choose_points(
 def _climb(wanted: Array, frequencies: Array, start: Array) -> Array:
     """Return a local maximum of wantedᵀ φ(x) within the limits."""
     count = frequencies.shape[1]
-    cosines, sines = wanted[:count], wanted[count:]
+    cosines = wanted[:count]
+    sines = wanted[count:]
 
     def negative(x: Array) -> tuple[float, Array]:
         phases = x @ frequencies
-        c, s = np.cos(phases), np.sin(phases)
+        c = np.cos(phases)
+        s = np.sin(phases)
         return -float(cosines @ c + sines @ s), frequencies @ (cosines * s - sines * c)
 
     limits = [(-1.0, 1.0)] * len(start)

@@ -56,7 +56,8 @@ class Shrunk:
         sizes = np.square(self.deviations).sum(axis=0)
         own = np.square(self.strengths)
         found = np.sqrt(own + np.square(self.kept) * sizes)
-        top, whole = own + self.kept * self.squares[1], np.sqrt(own + self.squares[1])
+        top = own + self.kept * self.squares[1]
+        whole = np.sqrt(own + self.squares[1])
         middle = _ratio(top, found * whole)
         return np.sort(np.vstack([*self._interval(sizes, found), middle]), axis=0)
 
@@ -69,7 +70,8 @@ class Shrunk:
         """
         freedom = len(self.deviations) - self.deviations.shape[1]
         tail = (np.arange(_VALUES) + 0.5) / _VALUES
-        normal, square = ndtri(tail), chdtri(freedom - 1, tail)
+        normal = ndtri(tail)
+        square = chdtri(freedom - 1, tail)
         ends = []
         for strength, size, kept, norm in zip(self.strengths, sizes, self.kept, found, strict=True):
             along = np.sqrt(np.maximum(size - self.deviation**2 * square, 0.0))[:, None, None]
@@ -110,7 +112,8 @@ def shrink(released: Array, templates: Array, deviation: float) -> Shrunk:
     beside = released - span @ (span.T @ released)
     strengths = np.maximum(np.einsum("ij,ij->j", templates, released), 0.0)
     freedom = released.shape[0] - released.shape[1]
-    squares, noise = np.square(beside).sum(axis=0), deviation**2
+    squares = np.square(beside).sum(axis=0)
+    noise = deviation**2
     believed = squares > noise * chdtri(freedom, FALSE_ALARM)
     least = np.where(believed, squares, 1.0)
     kept = np.where(believed, np.maximum(1.0 - (freedom - 2) * noise / least, 0.0), 0.0)

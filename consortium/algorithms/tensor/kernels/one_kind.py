@@ -50,7 +50,8 @@ def independent_entries(
     deviation : float
         Standard deviation of the noise in a packed entry.
     """
-    generator, size = np.random.default_rng(seed), len(variances)
+    generator = np.random.default_rng(seed)
+    size = len(variances)
     spread = np.sqrt(np.outer(variances, variances) / max(units, 1.0))
     while True:
         chance = np.triu(spread * generator.standard_normal((size, size)), 1)
@@ -76,7 +77,8 @@ def fewer_topics(
     units, deviation : float
         As in `independent_entries`.
     """
-    generator, size = np.random.default_rng(seed), len(moment)
+    generator = np.random.default_rng(seed)
+    size = len(moment)
     values, vectors = np.linalg.eigh(moment)
     kept = slice(size - topics, None)
     fewer = (vectors[:, kept] * values[kept]) @ vectors[:, kept].T

@@ -39,7 +39,9 @@ def unpack_cubic(packed: Array, size: int) -> Array:
 def _corner(size: int) -> tuple[tuple[Array, Array, Array], Array]:
     i, j, k = np.indices((size, size, size)).reshape(3, -1)
     kept = (i <= j) & (j <= k)
-    i, j, k = i[kept], j[kept], k[kept]
+    i = i[kept]
+    j = j[kept]
+    k = k[kept]
     equal = (i == j).astype(int) + (j == k)
     return (i, j, k), np.sqrt(np.array([6.0, 3.0, 1.0]))[equal]
 
@@ -112,7 +114,8 @@ def orthogonal_components(
     restarts, iterations : int
         Random starts for each component, and power iterations from each.
     """
-    rest, found = tensor.copy(), []
+    rest = tensor.copy()
+    found = []
     for _ in range(len(tensor)):
         starts = _unit(generator.standard_normal((len(tensor), restarts)))
         for _ in range(iterations):
