@@ -1,6 +1,6 @@
-"""What a site's own people are told before they say yes, where the study doesn't fit their data.
+"""Messages to a site's staff, before they approve, about differences of the study from their data.
 
-Nothing of it leaves the site, and nothing that the site sends depends on it.
+The messages are shown only at the site. They change nothing that the site sends.
 """
 
 import warnings
@@ -16,14 +16,15 @@ from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 
 _OFF = 0.25  # of the participants, in another group than the study expects
 _NAMED = 5
-_FEW = 5  # persons, of whom no mean is told
-_UNEVEN, _CHANCE = 0.25, 2.0  # of tenth and ninetieth percentile about the median; over √n
-_GAP_OFF = 0.3  # deviations
-_FAR, _FACTOR = 2.0, 4.0  # deviations of a location, and between deviations
+_FEW = 5  # participants: no mean is reported for fewer
+_UNEVEN, _CHANCE = 0.25, 2.0  # asymmetry of 10th and 90th percentile around the median; over √n
+_GAP_OFF = 0.3  # standard deviations
+# Tolerated distance of a location in standard deviations, and ratio of standard deviations.
+_FAR, _FACTOR = 2.0, 4.0
 
 
 def compare_presence(columns: Columns, data: SiteData, expected: float) -> tuple[str, ...]:
-    """Say that a group has no participants here, or that they are far from what is expected.
+    """Return a warning if a group has no participants here, or far more or fewer than expected.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def compare_presence(columns: Columns, data: SiteData, expected: float) -> tuple
 
 
 def _fractions(columns: Columns, data: SiteData) -> Array:
-    """Fraction of each unit's rows that are in the second group; units without any are left out."""
+    """Return the fraction of each unit's rows in the second group, for units that have any."""
     table, many = rows_of(data)
     rows = table[columns.group.row].reshape(many, -1)
     there = (~np.isnan(rows)).sum(axis=0)
@@ -62,7 +63,7 @@ def _fractions(columns: Columns, data: SiteData) -> Array:
 
 
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say which columns are all the same."""
+    """Return a warning that names the columns that are constant."""
     table = there_of(data)
     explaining = [e for e in (columns.group, *columns.covariates_of) if not e.levels]
     taken = columns.products.take(table, np.array([e.row for e in explaining], dtype=np.int64))
@@ -80,7 +81,7 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 
 def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say in which covariate the groups differ more than the study expects."""
+    """Return a warning on the covariate in which groups differ more than expected, if any."""
     table, places = there_of(data), [e.row for e in columns.covariates_of]
     second = table[columns.group.row] > columns.threshold
     few = min(int(second.sum()), int((~second).sum()))
@@ -102,7 +103,7 @@ def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) ->
 
 
 def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say which outcomes have a long tail, of which clipping may take more in one group."""
+    """Return a warning on outcomes with a long tail, which clipping may cut unequally by group."""
     table = there_of(data)[columns.outcomes]
     if table.shape[1] < _FEW:
         return ()
@@ -122,7 +123,7 @@ def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 
 def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say which outcomes are not as the stated norms have them, with both numbers of one."""
+    """Return warnings on outcomes that contradict the stated norms, with both numbers of one."""
     table = there_of(data)[columns.outcomes]
     if table.shape[1] < _FEW:
         return ()

@@ -1,7 +1,7 @@
-"""Sites' means of columns that a study declares, so that they need no release.
+"""Means of columns by site that a study declares, and that are therefore not released.
 
-A declared mean is a constant that everybody knows, as declared numbers of persons are: a site takes
-its own off before anything is clipped, and the promise holds with these numbers held constant.
+A declared mean is a public constant, as declared numbers of participants are. A site subtracts it
+before anything is clipped. The privacy guarantee applies with these numbers held constant.
 """
 
 import numpy as np
@@ -13,18 +13,18 @@ from consortium.algorithms.glm.rows import unit_means
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 
-_OFF = 0.1  # of a public standard deviation: a mean that is further off is told at home
+_OFF = 0.1  # of a public standard deviation: a larger difference is reported at the site
 
 
 def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) -> Array:
-    """Means by site of the columns that persons are clipped by, in their public deviations.
+    """Return the declared means by site of the clipped columns, in public standard deviations.
 
-    Raises StudyError if a column has no part in the adjustment, or a mean is beyond its limits.
+    Raises StudyError if a column is not part of the adjustment, or a mean is beyond its limits.
 
     Returns
     -------
     array, S x columns
-        Not a number where a column's means are not declared.
+        NaN for columns whose means are not declared.
     """
     entries, means, scales = clipped_columns(columns)
     found = np.full((len(shape.subjects), len(entries)), np.nan)
@@ -43,7 +43,10 @@ def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) ->
 
 
 def clipped_columns(columns: Columns) -> tuple[tuple[GlmEntry, ...], Array, Array]:
-    """Columns that persons are clipped by, a slope's own first, with means and deviations."""
+    """Return the columns in the clipped vector, with their means and standard deviations.
+
+    A slope's own column is first.
+    """
     if not columns.slope:
         return columns.covariates_of, columns.means, columns.deviations
     mean, scale = columns.group_norm
@@ -52,7 +55,7 @@ def clipped_columns(columns: Columns) -> tuple[tuple[GlmEntry, ...], Array, Arra
 
 
 def declared_sentences(parameters: GlmParameters) -> tuple[str, ...]:
-    """Say what declared means do to the promise, if any are declared."""
+    """Return a sentence on what declared means imply for the guarantee, if any are declared."""
     if not parameters.site_means:
         return ()
     names = ", ".join(f"'{name}'" for name in parameters.site_means)
@@ -66,7 +69,7 @@ def declared_sentences(parameters: GlmParameters) -> tuple[str, ...]:
 def compare_declared(
     parameters: GlmParameters, site: str, columns: Columns, data: SiteData
 ) -> tuple[str, ...]:
-    """Say each declared mean of a site beside its own, for its own people alone."""
+    """Return each declared mean of a site next to its own mean, for the site's staff only."""
     entries, _, scales = clipped_columns(columns)
     notes = list[str]()
     for entry, scale in zip(entries, scales.tolist(), strict=True):
@@ -85,7 +88,7 @@ def compare_declared(
 
 
 def _value(entry: GlmEntry, stated: float) -> float:
-    """A stated mean in the vector's unit: of levels the part of the persons."""
+    """Return a stated mean in the vector's unit: for levels, the share of the participants."""
     least, most = entry.middle - entry.half, entry.middle + entry.half
     if entry.levels:
         least, most = 0.0, 1.0
@@ -100,5 +103,5 @@ def _value(entry: GlmEntry, stated: float) -> float:
 
 
 def _own(entry: GlmEntry, mean: float) -> float:
-    """A mean in the vector's unit, as a study would state it."""
+    """Return a mean that is in the vector's unit as a study would state it."""
     return (mean + 1) / 2 if entry.levels == 2 else entry.middle + entry.half * mean

@@ -1,7 +1,7 @@
-"""What could move an effect further than its error says: the first thing that a report tells.
+"""Possible biases that are larger than an effect's standard error allows for.
 
-Each doubt is a bound on what released numbers leave possible, set against half an effect's stated
-error. Where one is larger, the outcome is withheld from what is found.
+Each is a bound on the bias that the released numbers leave possible. If it exceeds half an effect's
+standard error, the outcome is withheld from the discoveries, and the report begins with the reason.
 """
 
 import math
@@ -19,12 +19,13 @@ from consortium.kernels.contrast_regression import Effects
 
 REPORTED = "reported"
 """State of an outcome whose numbers are not withheld."""
-_HALF = 0.5  # of an effect's stated error
-_LEFT = 0.1  # of a centre's distance from where it was looked for, after it was learned
-_TOGETHER = 0.5  # as correlation of sites' means and levels: then .7 is half the error's square
+_HALF = 0.5  # of an effect's standard error
+_LEFT = 0.1  # share of a centre's distance from its starting value that may remain as bias
+# Correlation of sites' means and levels in a bias. The 0.7 of the error is half its square.
+_TOGETHER = 0.5
 _MOST_CLIPPED = 0.6
-_MOST_LOST = 0.3  # of an outcome's variance: outcomes that go with it lose as much
-_TAIL_PART = 0.4  # of an effect's stated error: what a correction leaves open varies with its noise
+_MOST_LOST = 0.3  # of an outcome's variance: correlated outcomes lose as much
+_TAIL_PART = 0.4  # of an effect's standard error: the remaining bias varies with its noise
 _CAUSES = {
     "factors of a product": "a column of a product or a square has another mean than is stated, "
     "and where these are centred decides what clipping takes (correct analysis.covariates)",
@@ -41,26 +42,28 @@ _CAUSES = {
     "(state each outcome's deviation in analysis.norms)",
 }
 _FAR_FACTOR = 0.75  # public deviations
-_FAR_RATIO, _SPREAD_DOUBT = 1.2, 0.03  # of standard deviations, and the error of a slope's own
-_FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column is cut to
+# Ratio of standard deviations, and the standard error of the logarithm of a slope's own.
+_FAR_RATIO, _SPREAD_DOUBT = 1.2, 0.03
+# Mean and root mean square of a column that is clipped at 2.5, in public standard deviations.
+_FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35
 
 
 @dataclass(frozen=True, eq=False)
 class PossibleBias:
-    """A cause of bias, and how far it could move each effect."""
+    """Cause of bias, with the effects that it could move."""
 
     name: str
-    """For the tables' column `state`."""
+    """Name for the tables' column `state`."""
     cause: str
     """Completes "because"."""
     concerned: Array
-    """True or false, length V. Effects that it could move by more than half their error."""
+    """Effects that it could move by more than half their standard error, boolean, length V."""
 
 
 def doubts_of(
     plan: GlmPlan, found: Effects, learned: Learned, there: Centring
 ) -> list[PossibleBias]:
-    """Return every cause that concerns an outcome; none without noise, as nothing is cut then."""
+    """Return every cause that concerns an outcome; none without noise and clipping."""
     if plan.shape.noise == 0:
         return []
     clipped = clipped_of(found, learned)
@@ -87,14 +90,14 @@ def doubts_of(
 
 
 def clipped_of(found: Effects, learned: Learned) -> float:
-    """Part of the contrast that clipping took."""
+    """Return the fraction of the contrast's information that clipping removed."""
     adjustment = learned.adjustment
     whole = adjustment.information * (1 - adjustment.explained) / learned.spread
     return float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
 
 
 def doubt_sentences(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]:
-    """The sentence that a headline starts with, if anything is in doubt."""
+    """Return the first sentence of a headline if any outcome is withheld."""
     if not doubts:
         return ()
     many = int(withheld_by(doubts, outcomes).sum())
@@ -107,7 +110,7 @@ def doubt_sentences(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...
 
 
 def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
-    """Outcomes that any doubt concerns."""
+    """Return the outcomes that any cause concerns."""
     found = np.zeros(outcomes, dtype=bool)
     for doubt in doubts:
         found |= doubt.concerned
@@ -115,7 +118,7 @@ def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
 
 
 def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
-    """Say which stated standard deviations contradict those learned in the first round."""
+    """Return warnings on stated standard deviations that contradict those of the first round."""
     found = list[str]()
     doubt = learned.norms.doubt / 2
     if plan.in_stated_units and _contradicts(learned.ratio, doubt):
@@ -134,7 +137,7 @@ def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
 
 
 def _contradicts(ratio: float, doubt: float) -> bool:
-    """Whether a ratio is further from 1 than is allowed and than two standard errors explain."""
+    """Return whether a ratio differs from 1 by more than the tolerance and two standard errors."""
     return abs(math.log(ratio)) > math.log(_FAR_RATIO) + 2 * doubt
 
 
@@ -161,7 +164,12 @@ def _centre_sentence(plan: GlmPlan, learned: Learned) -> str:
 
 
 def _centre(found: Effects, learned: Learned) -> Array:
-    """By what may be left of a centre that is far off, times what weights do not cancel by."""
+    """Return the bias of effects from the error that may remain in learned centres.
+
+    Formula: 0.1 |d| b / D, with d the distance of the learned from the starting centre in standard
+    deviations and b the root of the expected squared sum of weights. The factor 0.1 is a choice.
+    The bias is infinite if the norms were lost.
+    """
     if learned.norms.lost:
         return np.full(found.each.errors.shape, np.inf)
     unbalanced = float(np.sqrt(found.balance[0])) / found.divisor
@@ -169,7 +177,7 @@ def _centre(found: Effects, learned: Learned) -> Array:
 
 
 def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
-    """Whether a column of a product or a square lies far from its stated mean."""
+    """Return infinity if a column of a product or a square is far from its stated mean, or 0."""
     factors = plan.columns.products.rows
     if not len(factors):
         return 0.0
@@ -181,10 +189,11 @@ def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
 
 
 def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
-    """Whether a slope's column was cut far from symmetrically, or at both ends.
+    """Return infinity if a slope's column was clipped unequally or much at both ends, or 0.
 
-    What of it lies beyond its limits follows from its square about the stated mean, sites' means
-    and all. What rows of units differ by weighs more than a row, so that it looks wider.
+    The share outside the limits is estimated from the mean square about the stated mean, including
+    site means. Differences between a unit's rows have more weight than a single row, so the column
+    looks wider.
     """
     if not plan.columns.slope:
         return 0.0
@@ -198,10 +207,11 @@ def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
 
 
 def _confounding(found: Effects, learned: Learned) -> float:
-    """By sites' levels that go closely with their covariates, of which shrinking hides a part.
+    """Return the bias from sites' levels that correlate with the sites' covariate means.
 
-    That part stands in the error for a correlation of .7. Where it is most of the error, the error
-    rests on that guess.
+    Shrinking hides a part of these means. The standard error includes this part with a correlation
+    of 0.7 to the levels. If it is most of the standard error, the standard error depends on this
+    assumption.
     """
     adjustment = learned.adjustment
     hidden = adjustment.squared(np.square(adjustment.confounded))
@@ -211,8 +221,8 @@ def _confounding(found: Effects, learned: Learned) -> float:
 def _tails(found: Effects) -> Array:
     """Return the bias that a correction for long tails leaves open, at least that of most outcomes.
 
-    An outcome with a larger error than most may have the longer tail, so that it is judged by
-    theirs.
+    An outcome with a standard error above the median may have the longer tail, so its bias is
+    scaled up in proportion.
     """
     usual, errors = np.median(found.tails), found.each.errors
     larger = np.maximum(errors / np.median(errors), 1.0)

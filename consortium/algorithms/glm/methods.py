@@ -1,4 +1,4 @@
-"""What a finished regression did, in the words of a paper's methods section."""
+"""Description of a finished regression for the methods section of a paper."""
 
 from collections.abc import Sequence
 
@@ -18,12 +18,12 @@ _SHOWN = 10  # names in a sentence
 
 
 def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
-    """Say what was regressed on what, how it was bounded, and how it was tested.
+    """Return the text on model, clipping, adjustment, standard errors and tests.
 
     Parameters
     ----------
     persons : array, length S
-        Of the sites that answered the last round, 0 for the others.
+        n_s of the sites that answered the last round, and 0 for the others.
     """
     sentences = (
         _model(plan, persons),
@@ -57,7 +57,7 @@ def _model(plan: GlmPlan, persons: Array) -> str:
 
 
 def _units_of(parameters: GlmParameters, many: int) -> str:
-    """How many persons there are, or units of several rows, and how these are weighted."""
+    """Return the number of participants, or of units of several rows with their weighting."""
     units = parameters.units
     if units is None:
         return count(many, "participant")
@@ -185,7 +185,7 @@ def _tests(plan: GlmPlan) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names with commas and an 'and'; of many the first."""
+    """Return names with commas and an 'and'; only the first if there are many."""
     if len(names) > _SHOWN:
         return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -1,7 +1,7 @@
-"""What a regression of every outcome will release, from the study alone.
+"""Planned releases of a regression of every outcome, from the study file only.
 
-The persons of each group stand in the study, or, where they are to be counted, what part of the
-persons is expected to be of which: the plan needs neither data nor the sites' own word.
+The study states the participants of each group, or the expected fraction if they are counted. So
+the plan needs neither data nor messages from sites.
 """
 
 import math
@@ -46,11 +46,11 @@ from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
-_MOST_SPREAD = 4.0  # E
-_LIFT, _SLOPE_LIFT = 3.0, 2.0  # with the least error at ρ of .3 and .6, and ε of 3 and 8
-_LOOK_REACH, _LOOK_MORE = 0.6, 2.0  # L: over the usual norm, and what a single outcome needs
-_MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # of means of outcomes, over what is usual
-_MOST_LOST, _MOST_TAIL = 0.5, 1.0  # over B_u, and of the mean outcome in deviations
+_MOST_SPREAD = 4.0  # limit of E
+_LIFT, _SLOPE_LIFT = 3.0, 2.0  # smallest error at ρ of 0.3 and 0.6, and ε of 3 and 8
+_LOOK_REACH, _LOOK_MORE = 0.6, 2.0  # norm of L: over the usual norm, and added for one outcome
+_MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # for means of outcomes, relative to usual values
+_MOST_LOST, _MOST_TAIL = 0.5, 1.0  # over B_u, and for the mean outcome in standard deviations
 STAGES = {
     "counts": "counts",
     "norms": "norms",
@@ -58,18 +58,16 @@ STAGES = {
     "contrast": "contrast",
     "slope": "contrast",
 }
-"""Stages by their statistics."""
+"""Stages by statistic."""
 
 
 class GlmPlan(AnalysisPlan[GlmParameters]):
-    """A study's releases: of counts if nobody states them, of norms and covariates, and effects.
-
-    Raises StudyError if names are unknown, or no site has both groups.
+    """Releases of a study: counts if there are groups, norms and covariates, and effects.
 
     Parameters
     ----------
     outcomes : int, optional
-        Plan for so many outcomes instead of those there are.
+        Number of outcomes to plan for (default: those of the study).
     """
 
     def __init__(
@@ -115,7 +113,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         )
 
     def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
-        """The cut-off with the least error, where what is smoothed away is an error, too."""
+        """Return the cut-off with the smallest error, including loss of signal by smoothing."""
         tried = list[tuple[float, float, Design]]()
         for cutoff in cutoffs:
             likeness = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
@@ -127,33 +125,33 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def hidden(self) -> Array:
-        """Which columns' means by site are released, and not declared."""
+        """Columns whose means by site are released instead of declared, boolean."""
         return np.asarray(np.isnan(self.declared).any(axis=0))
 
     @property
     def likeness(self) -> OutcomeCorrelation:
-        """How alike outcomes are taken to be, and what is released of them."""
+        """Stated correlation of the outcomes, with the numbers that are released for them."""
         return self.design.likeness
 
     @property
     def rows(self) -> int:
-        """Coefficients of an outcome that are released: the contrast's, or all."""
+        """Number of released coefficients of an outcome: only the contrast, or all."""
         return 1 + self.covariates if self.parameters.importance else 1
 
     @property
     def choice(self) -> ChosenBound:
-        """The clipping bound and all that follows from it."""
+        """Clipping bound with the values that follow from it."""
         return self.design.choice
 
     @property
     def look_share(self) -> float:
-        """r_N: part of the budget that centre, scale and gaps of the outcomes are learned with."""
+        """r_N: share of the budget for location, scale and missing values of the outcomes."""
         known = LOOK_SHARE if self.parameters.norms.complete else BLIND_LOOK_SHARE
         return known + (COVERAGE_SHARE if self.parameters.gaps else 0.0)
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """The counts, if they are released, the look with the covariates' sums, and T."""
+        """Counts (if there are groups), first look with the covariates' sums, and T."""
         shares, sites = self.choice.shares, len(self.groups.persons)
         rest, clipped, found = 1 - self.look_share, self.design.clipped_columns, []
         heard, slope = dict[str, tuple[int, ...]](), self.columns.slope
@@ -187,7 +185,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def _first(self) -> list[Block]:
-        """Blocks of the look and of the covariates, with their parts of the whole budget."""
+        """Blocks of the first look and of the covariates, with their shares of the whole budget."""
         p, reach, shares = self.covariates, self.design.covariate_reach, self.choice.shares
         rest, blocks = 1 - self.look_share, self._look
         if p:
@@ -207,7 +205,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def lift(self) -> float:
-        """By how much what a unit's rows add may raise a bound: with noise, where rows differ."""
+        """Factor on bounds for differences between a unit's rows; 1 if there are none."""
         units = self.parameters.units
         if units is None or (self.shape.noise > 0 and not units.differ):
             return 1.0
@@ -216,7 +214,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def narrowed(self) -> float:
-        """Expected deviation of a unit's mean over that of one row."""
+        """Expected standard deviation of a unit's mean, relative to that of one row."""
         units = self.parameters.units
         return 1.0 if units is None else units.deviation
 
@@ -237,13 +235,13 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def most_log(self) -> float:
-        """What logarithms of pairs' squared distances are cut to: more where nothing is known."""
+        """Limit of logarithms of pairs' squared distances, doubled if the scale is unknown."""
         known = self.in_stated_units or bool(self.columns.limited.all())
         return MOST_LOG if known else 2 * MOST_LOG
 
     @property
     def in_stated_units(self) -> bool:
-        """Whether effects are told in stated deviations, and not in those that are learned."""
+        """Whether effects are reported in stated standard deviations, instead of learned ones."""
         return self.parameters.norms.deviation is not None
 
     @property
@@ -273,7 +271,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def _of_tails(self) -> list[Block]:
-        """Blocks of what clipping takes: of every outcome, of their mean, and in which group."""
+        """Blocks for the loss by clipping, for every outcome, for their mean, and by group."""
         lost = _MOST_LOST * self.choice.norm
         lean = (SLOPE_MOST_LEAN if self.columns.slope else MOST_LEAN) * self.choice.reach
         found = {
@@ -289,7 +287,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def _of_means(self) -> list[Block]:
-        """Blocks of the means of outcomes: with the covariates, and their squares."""
+        """Blocks for means of outcomes: their products with the covariates, and their squares."""
         shares, averages = self.design.mean_shares, self.columns.averages
         correlation, p = self.parameters.norms.correlation, self.covariates
         usual = correlation + (1 - correlation) * np.square(averages).sum(axis=1)
@@ -303,17 +301,17 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def deviation(self) -> Array:
-        """Deviations that are started from: of units' means, where units have several rows."""
+        """Initial standard deviations (of unit means if units have several rows)."""
         return self.narrowed * self.columns.deviation
 
     @property
     def most_missing(self) -> float:
-        """Fraction of the outcomes that a participant may lack. Others are left out."""
+        """Fraction of the outcomes that a participant may lack. Others are excluded."""
         return self.parameters.gaps or MOST_MISSING
 
     @property
     def computed(self) -> dict[str, Array | float]:
-        """The bound that was chosen, and an image's coefficients in the smooth basis."""
+        """Chosen bound, and the coefficients of a test image in the smooth basis."""
         found: dict[str, Array | float] = {
             "height": self.choice.height,
             "contrast-reach": self.choice.contrast_reach,
@@ -325,12 +323,12 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def importance(self) -> float:
-        """What the covariates are multiplied by in the rows of their own coefficients: κ W_c."""
+        """Factor of the covariates in the rows of their own coefficients: κ W_c."""
         return self.parameters.importance * min(self.choice.contrast_reach, 1.0)
 
 
 def _check_outcomes(parameters: GlmParameters, outcomes: int) -> None:
-    """Refuse more coefficients than a table has lines for."""
+    """Raise StudyError if there are more coefficients than a table has rows."""
     if parameters.importance and outcomes > MOST_ROWS:
         raise StudyError(
             f"field 'analysis.contrasts': all coefficients of {outcomes} outcomes are more than "
@@ -357,7 +355,7 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
 
 
 def _expected(parameters: GlmParameters, shape: Shape) -> Array:
-    """Parts that are expected where counts are released."""
+    """Return the expected fractions of the group if counts are released."""
     shares = parameters.shares
     if not isinstance(shares, dict):
         return np.full(len(shape.subjects), shares, dtype=np.float64)

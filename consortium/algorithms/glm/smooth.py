@@ -1,7 +1,7 @@
-"""The smooth basis of a study of images: which waves of them are released.
+"""Smooth basis of a study of images: the spatial wavelengths that are released.
 
-Everything is worked out from the study and its voxels, by every party for itself. A basis changes
-no sensitivity: a person's coefficients are clipped after all that is done to them.
+Every party computes it from the study and its voxels. A basis does not change the sensitivity: a
+participant's coefficients are clipped after all other operations.
 """
 
 import math
@@ -22,17 +22,17 @@ from consortium.errors import StudyError
 from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
-"""Cut-offs that a plan chooses from, over the images' smoothness."""
+"""Candidates of a plan for the cut-off, relative to the images' smoothness."""
 _MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
 _LONGEST = 1e4  # mm
-_FEWEST_MODES = 2  # of a hemisphere
+_FEWEST_MODES = 2  # for each hemisphere
 
 
-@lru_cache(maxsize=8)  # public, and asked for by plan, site and centre
+@lru_cache(maxsize=8)  # public, and used by plan, site and centre
 def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> BasisCorrelation:
-    """The likeness of a study's voxels or vertices; places are one object for each space.
+    """Return the correlation of a study's voxels or vertices, cached by their object.
 
-    Raises StudyError if the basis would be larger than anybody should have to work out.
+    Raises StudyError if the basis would be too large to compute.
     """
     if isinstance(places, SurfacePlaces):
         return _along_surfaces(places, smoothness, cutoff)
@@ -74,10 +74,7 @@ def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> 
 
 
 def smooth_places(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
-    """Voxels or vertices of the one view that is analysed in a smooth basis.
-
-    Raises StudyError if the outcomes are not those of one view of images or surfaces.
-    """
+    """Return voxels or vertices of the only view that is analysed in a smooth basis."""
     named = parameters.outcome_views
     surfaces = [shape.surface_places[name] for name in named if name in shape.surface_places]
     if len(surfaces) == len(named) == 1:
@@ -95,9 +92,9 @@ def smooth_places(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
 
 
 def cutoffs_of(parameters: GlmParameters, places: AnyPlaces) -> tuple[float, ...]:
-    """Cut-offs that a plan may choose from in mm, the finest first.
+    """Return the cut-offs in mm from which a plan may choose, the finest first.
 
-    Those with more maps than anybody should have to work out are left out, if any are left then.
+    Those with too many maps to compute are excluded, unless none would remain.
     """
     assert parameters.smoothness is not None  # noqa: S101 - the parameters are read with it
     if parameters.cutoff is not None:
@@ -109,14 +106,14 @@ def cutoffs_of(parameters: GlmParameters, places: AnyPlaces) -> tuple[float, ...
 
 @lru_cache(maxsize=32)
 def _maps(places: AnyPlaces, cutoff: float) -> int:
-    """How many maps a basis has, which is known before it is made."""
+    """Return the number of maps in a basis, without computing them."""
     if isinstance(places, SurfacePlaces):
         return sum(side.below(cutoff) for side in places.modes)
     return SmoothBasis(places.coordinates, cutoff).size
 
 
 def basis_sentences(likeness: OutcomeCorrelation) -> tuple[str, ...]:
-    """Say what maps of smooth images cannot show, if there are any."""
+    """Return a sentence on details that maps of smooth images do not show, if any."""
     if not isinstance(likeness, BasisCorrelation):
         return ()
     sentence = (

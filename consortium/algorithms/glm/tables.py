@@ -1,4 +1,4 @@
-"""Tables of what `glm` finds."""
+"""Tables of the results of `glm`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
 
 COEFFICIENTS, ERRORS = "coefficients", "coefficients-errors"
-"""Names of the tables that later contrasts are made of."""
+"""Names of the tables from which later contrasts are computed."""
 _COMMON = ("freedom", "doubt")
 _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
 _EFFECTS = ("view", "entry", *_NUMBERS, "found", "state", "deviation")
@@ -51,19 +51,19 @@ _ABOUT = {
 
 
 def effect_unit(plan: GlmPlan) -> str:
-    """The unit that effects are told in."""
+    """Return the unit of reported effects."""
     if plan.in_stated_units:
         return "in the outcome's stated standard deviation within groups and sites"
     return "in the unit of the column deviation, which was learned for all outcomes together"
 
 
 def effect_units(plan: GlmPlan) -> str:
-    """The same in the plural, after a number."""
+    """Return the unit in the plural, for use after a number."""
     return "standard deviations" if plan.in_stated_units else "units of the column deviation"
 
 
 def effect_meaning(plan: GlmPlan) -> str:
-    """What an effect is."""
+    """Return the definition of an effect."""
     unit, group = effect_unit(plan), plan.columns.group
     if group.product:
         over = f", over {group.start[1]:g}" if group.start[1] > 1 else ""
@@ -81,7 +81,7 @@ def effect_meaning(plan: GlmPlan) -> str:
 
 
 def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[str]) -> Table:
-    """One row for each outcome; of more than a thousand, those with the smallest p."""
+    """Return a table with one row for each outcome, at most 1,000 with the smallest p."""
     order = np.arange(plan.outcomes)
     if plan.outcomes > MOST_ROWS:
         order = np.sort(np.argsort(arrays["p"], kind="stable")[:MOST_ROWS])
@@ -106,9 +106,10 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[s
 
 
 def image_views(plan: GlmPlan) -> tuple[str, ...]:
-    """Views of outcomes that are voxels, or vertices of a mesh.
+    """Return the views of outcomes that are voxels, or vertices of a mesh.
 
-    Statistics of component maps are none: to mix the maps by them would mean nothing.
+    Statistics of component maps are excluded, because mixing maps with them as weights has no
+    meaning.
     """
     views = plan.parameters.views
     voxels = [view.name for view in views if view.is_image and view.maps_file is None]
@@ -117,7 +118,7 @@ def image_views(plan: GlmPlan) -> tuple[str, ...]:
 
 
 def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) -> Table:
-    """One row for each group of outcomes."""
+    """Return a table with one row for each group of outcomes."""
     states = np.where(withheld, "withheld: with an outcome of the group", REPORTED).tolist()
     sizes = (plan.columns.averages > 0).sum(axis=1)
     names = list(plan.parameters.averages)
@@ -136,14 +137,14 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) 
 def coefficient_tables(
     plan: GlmPlan, found: Effects, every: Coefficients, unit: float, states: Sequence[str]
 ) -> dict[str, Table]:
-    """Coefficients of every outcome, and what the errors of their combinations are made of.
+    """Return tables of all coefficients of every outcome, and of their error covariances.
 
-    ``unit`` is what a deviation that estimates are in is in the one that is told.
+    ``unit`` converts the estimates' standard deviation into the reported one.
     """
     columns = plan.columns
     entries = (columns.group, *columns.covariates_of)
     names = tuple(entry.label for entry in entries)
-    # Levels are -1 and 1, or 0 and 1 in units of a half: two units from one to the next.
+    # Levels are -1 and 1, or 0 and 1 in units of a half: both are two units apart.
     units = np.array([2.0 if entry.levels else 1.0 for entry in entries])
     units[0] = 1.0
     values = unit * units[:, None] * every.values
@@ -187,7 +188,7 @@ def coefficient_tables(
 def _numbers(
     plan: GlmPlan, arrays: Mapping[str, Array], place: int, state: str
 ) -> tuple[float | str, ...]:
-    """Return the numbers of a row, whether it is found, and its state."""
+    """Return the numbers of a row, whether it is a discovery, and its state."""
     if state != REPORTED:
         return (*(_MISSING for _ in _NUMBERS), "withheld", state)
     found = "yes" if arrays["q"][place] <= plan.parameters.discoveries else "no"
