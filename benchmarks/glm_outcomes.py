@@ -1,8 +1,9 @@
 """``python -m benchmarks.glm_outcomes [PERSONS OUTCOMES]``: `glm` of very many outcomes.
 
-Four sites in one process, without protocol, beside nilearn's least squares on one table of the same
-size; each in a process of its own, whose largest memory is told beside the table's. The same rows
-are also taken as units of two, and a smooth basis beside its bare products.
+Four sites in one process, without the protocol, are compared with nilearn's least squares on one
+table of the same size. Each runs in a process of its own, whose peak memory is reported with the
+table's size. The same rows are also analysed as units of two, and a smooth basis is compared with
+its matrix products.
 """
 
 import multiprocessing
@@ -27,12 +28,12 @@ Cost = tuple[float, float, float]
 
 
 def table(persons: int, columns: int, seed: int) -> np.ndarray:
-    """Made-up persons, one behind the other; columns x persons."""
+    """Return simulated participants in row-major order by participant; columns x participants."""
     return np.random.default_rng(seed).standard_normal((persons, columns)).T
 
 
 def many_outcomes(persons: int, outcomes: int) -> Trial:
-    """A study of two groups and one covariate."""
+    """Return a study of two groups and one covariate."""
     views, sizes = (("x", outcomes), ("dx", 1), ("age", 1)), (persons // SITES,) * SITES
     tables = [table(size, outcomes + 2, seed) for seed, size in enumerate(sizes)]
     for each in tables:
@@ -56,7 +57,7 @@ def many_outcomes(persons: int, outcomes: int) -> Trial:
 
 
 def in_pairs(trial: Trial) -> Trial:
-    """The same persons, two of them one unit of privacy; every tenth unit has one row."""
+    """Return the same participants in units of privacy of two; every tenth unit has one row."""
     sites, many = list[TableData](), trial.shape.features
     for site in trial.sites:
         rows = site.table().T
@@ -72,7 +73,7 @@ def in_pairs(trial: Trial) -> Trial:
 
 
 def on_vertices(trial: Trial, vertices: int) -> Trial:
-    """The same outcomes as vertices of a made-up mesh, of which nearly all modes are released."""
+    """Return the same outcomes as vertices of a simulated mesh, with nearly all modes released."""
     sides = made_up_modes(vertices // 2, 0), made_up_modes(vertices // 2, 1)
     places = {"x": SurfacePlaces(np.zeros((vertices, 3)), lambda: sides)}
     for site in trial.sites:
@@ -84,29 +85,29 @@ def on_vertices(trial: Trial, vertices: int) -> Trial:
 
 
 def made_up_modes(vertices: int, seed: int) -> SurfaceModes:
-    """Modes of a hemisphere that was never triangulated, with waves of 20 mm and longer."""
+    """Return simulated modes of a hemisphere, with waves of 20 mm and longer."""
     vectors = np.random.default_rng(seed).standard_normal((vertices, MODES)) / np.sqrt(vertices)
     values = np.linspace(0.0, (2 * np.pi / 20.001) ** 2, MODES)
     return SurfaceModes(values, vectors, np.arange(MODES), 4.0 * vertices)
 
 
 def ours(persons: int, outcomes: int) -> Cost:
-    """Processor seconds of a study; MB before it and at the most."""
+    """Return processor seconds of a study, and MB before it and at the peak."""
     return cost_of(lambda: many_outcomes(persons, outcomes))
 
 
 def pairs(persons: int, outcomes: int) -> Cost:
-    """The same of units of two rows."""
+    """Return the same for units of two rows."""
     return cost_of(lambda: in_pairs(many_outcomes(persons, outcomes)))
 
 
 def smooth(persons: int, outcomes: int) -> Cost:
-    """The same in a smooth basis."""
+    """Return the same for a smooth basis."""
     return cost_of(lambda: on_vertices(many_outcomes(persons, outcomes), outcomes))
 
 
 def products(persons: int, outcomes: int) -> Cost:
-    """Bare products with such a basis, as one round takes one and the other two."""
+    """Return the same for only the products with such a basis, as the two rounds compute them."""
     one_thread()
     sides = [made_up_modes(outcomes // 2, seed).vectors for seed in (0, 1)]
     values = table(persons, outcomes // 2, 0)
@@ -122,7 +123,7 @@ def products(persons: int, outcomes: int) -> Cost:
 
 
 def cost_of(maker: Callable[[], Trial]) -> Cost:
-    """Processor seconds of a study; MB before it and at the most."""
+    """Return processor seconds of a study, and MB before it and at the peak."""
     one_thread()
     trial, noise = maker(), noise_of(8.0, SITES)
     before = resident("VmRSS")
@@ -131,11 +132,11 @@ def cost_of(maker: Callable[[], Trial]) -> Cost:
 
 
 def nilearn(persons: int, outcomes: int) -> Cost:
-    """The same of nilearn's `run_glm`."""
+    """Return the same for nilearn's `run_glm`."""
     from nilearn.glm.first_level import run_glm
 
     one_thread()
-    # As it wants them: an outcome's persons side by side.
+    # In the memory layout that nilearn requires: participants of an outcome are contiguous.
     values, design = np.ascontiguousarray(table(persons, outcomes, 0).T), np.ones((persons, 6))
     design[:, :5] = table(persons, 5, 1).T
     before = resident("VmRSS")
@@ -144,13 +145,13 @@ def nilearn(persons: int, outcomes: int) -> Cost:
 
 
 def alone(maker: Callable[[int, int], Cost], persons: int, outcomes: int) -> Cost:
-    """What one of the two takes in a process of its own."""
+    """Return the cost of one of them in a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(maker, persons, outcomes).result()
 
 
 def outcomes(persons: int = 100, many: int = 1_000_000) -> list[Row]:
-    """Rows of time and memory."""
+    """Return rows of time and memory."""
     own, least = alone(ours, persons, many), alone(nilearn, persons, many)
     work, held = f"glm, {persons} participants, {many:,} outcomes", 8e-6 * persons * many
     two, waves = alone(pairs, persons, many), alone(smooth, PERSONS, VERTICES)

@@ -1,16 +1,16 @@
-"""``python -m benchmarks.glm_worth STUDIES [FOLDER]``: forecasts and verdicts beside real errors.
+"""``python -m benchmarks.glm_worth STUDIES [FOLDER]``: forecasts compared with real errors.
 
 Simulated studies have 400 to 3,000 participants, 8 to 68 outcomes, 4 to 16 sites and ε of 2 to 8.
 The table has how many of them the plan calls worth it without a condition, how many of these were
 stopped after the first round although their real error is within the limit, and how many studies
 whose real error exceeds the limit were stopped. The limit is `detect`, or the error of the largest
-site alone without noise.
+site by itself without noise.
 
-FOLDER holds ``fcon1000.csv`` and ``OpenNeuroTransfer_ct_tr.csv`` and ``_te.csv`` of the repository
-predictive-clinical-neuroscience/PCNtoolkit-demo. Real errors there are the root of the squared
-difference from pooled least squares and the squared pooled standard error, in the unit that effects
-are reported in: stated deviations, or the learned one of all outcomes. Releases have noise of the
-exact law, one colluding site, δ = 1e-5.
+FOLDER contains ``fcon1000.csv`` and ``OpenNeuroTransfer_ct_tr.csv`` and ``_te.csv`` of the
+repository predictive-clinical-neuroscience/PCNtoolkit-demo. Real errors there are the root of the
+squared difference from pooled least squares and the squared pooled standard error, in the unit of
+reported effects: stated standard deviations, or the learned one of all outcomes. Releases have
+noise of the exact distribution, one colluding site, δ = 1e-5.
 """
 
 import csv
