@@ -58,8 +58,8 @@ def count_sentences(plan: GlmPlan) -> tuple[str, ...]:
         return ()
     noise = COUNT_NOISE * plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
     sentence = (
-        f"How many participants of '{_group(plan)}' each site has is released with noise of "
-        f"about {noise:.2g} participants; the promise covers it."
+        f"Each site's number of participants of '{_group(plan)}' is released with noise of "
+        f"about {noise:.2g} participants; the privacy guarantee covers it."
     )
     return (sentence,)
 
@@ -79,9 +79,9 @@ def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
     ]
     some = ", ".join(sites[:_NAMED]) + (f" and {len(sites) - _NAMED} more" * (len(sites) > _NAMED))
     sentence = (
-        f"The released counts of '{_group(plan)}' are not what the study expects of {some}: "
-        "intervals go by the counts, but the study was planned, and its error forecast, for other "
-        "groups. Look whether the level's name is the one that the tables have."
+        f"The released counts of '{_group(plan)}' differ from those that the study expects at "
+        f"{some}. Intervals are based on the counts, but the plan and its forecast are for other "
+        "groups. Check that the level has the same name in the tables."
     )
     return (sentence,)
 

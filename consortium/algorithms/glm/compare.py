@@ -38,9 +38,9 @@ def compare_presence(columns: Columns, data: SiteData, expected: float) -> tuple
     if found in (0.0, 1.0):
         where = "in" if found else "outside"
         sentence = (
-            f"all {len(group)} participants here are {where} the group '{name}', so that this data "
-            "set tells nothing of the difference; look whether the levels are written as in the "
-            "study before you say yes."
+            f"all {len(group)} participants here are {where} the group '{name}', so this data set "
+            "has no information on the difference. Check that the levels are spelled as in the "
+            "study before you approve it."
         )
         return (Serious(sentence),)
     if abs(found - expected) <= _OFF:
@@ -74,8 +74,8 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     if not same:
         return ()
     sentence = (
-        f"all participants here have the same value of {_some(same)}, which tells nothing; look "
-        "whether the column holds what the study means."
+        f"all participants here have the same value of {_some(same)}, which is not informative. "
+        "Check that the column is the one that the study means."
     )
     return (sentence,)
 
@@ -94,10 +94,10 @@ def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) ->
     if gaps[largest] <= parameters.gap + _GAP_OFF + _CHANCE * np.sqrt(2 / few):
         return ()
     sentence = (
-        f"the groups differ here by {number(float(gaps[largest]))} stated deviations in "
+        f"the groups differ here by {number(float(gaps[largest]))} stated standard deviations in "
         f"'{columns.covariates_of[largest].label}', and the study expects at most "
-        f"{parameters.gap:g}. If they do so at most sites, the study may stop after its first "
-        "round; a difference that is known from the literature belongs into analysis.gap."
+        f"{parameters.gap:g}. If most sites have such a difference, the study may stop after its "
+        "first round. State a difference that is known from the literature in analysis.gap."
     )
     return (sentence,)
 
@@ -115,9 +115,9 @@ def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
     if not long.any():
         return ()
     sentence = (
-        f"{_named(columns, long)} have a long tail to one side here. Where the groups vary "
-        "differently, clipping takes more of one group's tail, and that looks like an effect; "
-        "agree with the other sites to take logarithms or roots of such outcomes first."
+        f"{_named(columns, long)} have a long tail to one side here. If the groups have unequal "
+        "variances, clipping removes more of one group's tail, which looks like an effect. "
+        "Agree with the other sites to take logarithms or roots of such outcomes first."
     )
     return (sentence,)
 
@@ -136,10 +136,10 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         own, stated = (columns.own(values) for values in (means, columns.location))
         place = int(np.argmax(far))
         found.append(
-            f"{_named(columns, far)} lie here more than two stated deviations from the location in "
-            f"analysis.norms ({number(own[place])} instead of {number(stated[place])}). Locations "
-            "are learned, and few deviations cost next to nothing; look whether the unit is the "
-            "study's."
+            f"{_named(columns, far)} are here more than two stated standard deviations from the "
+            f"location in analysis.norms ({number(own[place])} instead of "
+            f"{number(stated[place])}). Locations are learned, and a small difference costs little "
+            "precision. Check that the unit is the study's."
         )
     if norms.deviation is not None and wide.any():
         place = int(np.argmax(wide))
@@ -147,7 +147,7 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         found.append(
             f"{_named(columns, wide)} vary here by less than a fourth or more than four times the "
             f"deviation in analysis.norms ({number(own[place])} instead of "
-            f"{number(stated[place])}); look whether the unit is the study's."
+            f"{number(stated[place])}). Check that the unit is the study's."
         )
     return tuple(found)
 

@@ -33,8 +33,8 @@ def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) ->
         if not places:
             known = ", ".join(entry.label for entry in entries) or "none"
             raise StudyError(
-                f"field 'analysis.site_means': '{name}' is no column that effects are adjusted "
-                f"for; there are {known}."
+                f"field 'analysis.site_means': '{name}' is not a column that effects are adjusted "
+                f"for. Columns are {known}."
             )
         (place,) = places
         own = [_value(entries[place], by_site[site]) for site in shape.sites or tuple(by_site)]
@@ -60,7 +60,7 @@ def declared_sentences(parameters: GlmParameters) -> tuple[str, ...]:
         return ()
     names = ", ".join(f"'{name}'" for name in parameters.site_means)
     sentence = (
-        f"The sites' means of {names} are public: they stand in the study, and the promise holds "
+        f"The study file makes the sites' means of {names} public. The privacy guarantee applies "
         "with declared numbers held constant."
     )
     return (sentence,)
@@ -82,7 +82,7 @@ def compare_declared(
             f"the study declares a mean of {number(stated)} of '{entry.label}' here, and this data "
             f"set's is {number(_own(entry, own))}"
         )
-        corrected = Serious(f"{says}; have it corrected before you say yes.")
+        corrected = Serious(f"{says}. Have it corrected before you approve the study.")
         notes.append(corrected if off else f"{says}.")
     return tuple(notes)
 
@@ -94,8 +94,8 @@ def _value(entry: GlmEntry, stated: float) -> float:
         least, most = 0.0, 1.0
     if (entry.levels or entry.limited) and not least <= stated <= most:
         raise StudyError(
-            f"field 'analysis.site_means': {number(stated)} is no mean of '{entry.label}', "
-            f"which lies from {number(least)} to {number(most)}; correct it."
+            f"field 'analysis.site_means': the mean of '{entry.label}' must be from "
+            f"{number(least)} to {number(most)}, got {number(stated)}."
         )
     if entry.levels == 2:
         return 2 * stated - 1

@@ -27,19 +27,19 @@ _MOST_CLIPPED = 0.6
 _MOST_LOST = 0.3  # of an outcome's variance: correlated outcomes lose as much
 _TAIL_PART = 0.4  # of an effect's standard error: the remaining bias varies with its noise
 _CAUSES = {
-    "factors of a product": "a column of a product or a square has another mean than is stated, "
-    "and where these are centred decides what clipping takes (correct analysis.covariates)",
-    "cut column": "the slope's column has another mean or deviation than is stated, so that much "
-    "of it was cut (correct analysis.covariates)",
+    "factors of a product": "the mean of a column used in a product or square differs from the "
+    "stated one, which biases clipping (correct analysis.covariates)",
+    "cut column": "the mean or standard deviation of the slope's column differs from the stated "
+    "one, and many of its values were clipped (correct analysis.covariates)",
     "site means": "sites whose participants differ in covariates may also differ in outcomes, and "
-    "noise hides by how much (declare analysis.site_means)",
-    "cut covariates": "covariates vary more than is stated, so that they were cut where the groups "
-    "differ in them (correct analysis.covariates)",
-    "long tails": "they may have long tails to one side, of which clipping took more where "
-    "participants vary more (take logarithms or roots at all sites alike)",
-    "unequal deviations": "one of them varies much more than the others, measured in the stated "
-    "deviations or, without any, in the columns' limits, so that their variances were clipped "
-    "(state each outcome's deviation in analysis.norms)",
+    "noise hides the size of this difference (declare analysis.site_means)",
+    "cut covariates": "covariates vary more than stated, and their differences between the groups "
+    "were clipped (correct analysis.covariates)",
+    "long tails": "they may have long tails to one side, and clipping removed more of them in "
+    "participants who vary more (take logarithms or roots at all sites alike)",
+    "unequal deviations": "one of them varies much more than the others, relative to the stated "
+    "deviations or, without any, to the columns' limits, and their variances were clipped (state "
+    "each outcome's deviation in analysis.norms)",
 }
 _FAR_FACTOR = 0.75  # public deviations
 # Ratio of standard deviations, and the standard error of the logarithm of a slope's own.
@@ -103,8 +103,8 @@ def doubt_sentences(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...
     many = int(withheld_by(doubts, outcomes).sum())
     causes = "; and because ".join(doubt.cause for doubt in doubts)
     sentence = (
-        f"{many} of {outcomes} outcomes can't be judged, because {causes}: that could move an "
-        "effect by about half its stated error or more, so that their numbers are withheld."
+        f"The numbers of {many} of {outcomes} outcomes are withheld, because {causes}. That could "
+        "bias an effect by about half its standard error or more."
     )
     return (sentence,)
 
@@ -124,14 +124,14 @@ def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
     if plan.in_stated_units and _contradicts(learned.ratio, doubt):
         found.append(
             f"Outcomes vary within groups and sites {learned.ratio:.2g} times as much as "
-            "analysis.norms.deviation states: the plan's forecast holds for that number."
+            "analysis.norms.deviation states. The plan's forecast is for the stated number."
         )
     spread = learned.spread / plan.design.unit
     if plan.columns.slope and _contradicts(spread, _SPREAD_DOUBT):
         found.append(
             f"'{plan.columns.group.label}' varies within sites {spread:.2g} times as much as the "
-            "study expects: state analysis.covariates with 'within', the standard deviation within "
-            "sites, so that the plan's forecast holds."
+            "study expects. State the standard deviation within sites, analysis.covariates with "
+            "'within', for a correct forecast."
         )
     return tuple(found)
 
@@ -159,8 +159,9 @@ def states_of(doubts: list[PossibleBias], lacking: Array) -> tuple[str, ...]:
 def _centre_sentence(plan: GlmPlan, learned: Learned) -> str:
     norms = learned.norms
     far = float(np.sqrt(np.mean(np.square(norms.shift)))) / norms.factor
-    where = "stated" if plan.parameters.norms.location is not None else "looked for"
-    return f"they lie about {far:.2g} of their deviations from where they were {where}"
+    stated = plan.parameters.norms.location is not None
+    place = "stated" if stated else "initial"
+    return f"they are about {far:.2g} of their standard deviations from the {place} location"
 
 
 def _centre(found: Effects, learned: Learned) -> Array:

@@ -259,8 +259,8 @@ def _pairs(
     if one == other:
         if one[0].levels:
             raise StudyError(
-                f"field 'analysis.formula': {term} is the square of a column of levels, which "
-                "tells nothing new; leave it out."
+                f"field 'analysis.formula': {term} is the square of a column of levels, which is "
+                "collinear with that column. Remove it."
             )
         return [(one[0], one[0])]
     return [(first, second) for first in one for second in other]
@@ -295,8 +295,8 @@ def _averages(parameters: GlmParameters, outcomes: Labels) -> Array:
             chosen = [fnmatchcase(label, pattern) for label in labels]
             if not any(chosen):
                 raise StudyError(
-                    f"field 'analysis.averages': '{name}' names '{pattern}', and no outcome is "
-                    f"called so; there are {', '.join(labels[:5])} and so on."
+                    f"field 'analysis.averages': no outcome matches '{pattern}' of '{name}'. "
+                    f"Outcomes are {', '.join(labels[:5])} and so on."
                 )
             row[chosen] = 1.0
         row /= row.sum()
@@ -363,7 +363,7 @@ def _named(term: str, entries: list[GlmEntry]) -> list[GlmEntry]:
         names = list(dict.fromkeys(e.label.partition("=")[0] for e in entries))
         known = ", ".join(names[:_SHOWN]) + (" and so on" if len(names) > _SHOWN else "") or "none"
         raise StudyError(
-            f"field 'analysis.formula': there is no column '{term}' outside the outcomes; there "
+            f"field 'analysis.formula': '{term}' is not a column outside the outcomes. Columns "
             f"are {known}."
         )
     return found[1:] if found[0].levels > 2 else found
@@ -376,9 +376,9 @@ def _group(parameters: GlmParameters, found: list[list[GlmEntry]]) -> GlmEntry:
             if entry.label == term or (parameters.importance and entry is found[0][0]):
                 return _checked(parameters, entry)
     raise StudyError(
-        f"field 'analysis.contrasts': '{term}' is no column of two levels, no column with limits "
-        "and no level of a column with more (the first level is what others are compared to); "
-        "name one of them."
+        f"field 'analysis.contrasts': '{term}' must be a column of two levels, a column with "
+        "limits, or 'column=level' for a column with more levels (except the first level, with "
+        "which others are compared)."
     )
 
 
@@ -390,19 +390,19 @@ def _checked(parameters: GlmParameters, entry: GlmEntry) -> GlmEntry:
         return _counted(parameters, entry, column)
     if levels == 0 and given:
         raise StudyError(
-            f"field 'analysis.groups': column '{column}' has limits and no levels, so that its "
-            "slope is asked for; leave 'groups' out, or contrast a column of levels."
+            f"field 'analysis.groups': column '{column}' has limits and no levels, so the contrast "
+            "is its slope. Remove 'groups', or contrast a column of levels."
         )
     if levels and not given:
         raise StudyError(
             f"field 'analysis.groups': the contrast is of column '{column}', which has {levels} "
-            "levels; give 'groups', the nominal number of participants of each level at each "
+            "levels. Give 'groups', the nominal number of participants of each level at each "
             "site, or 'shares'."
         )
     if given != levels:
         raise StudyError(
-            f"field 'analysis.groups': {given} numbers a site are given, and column "
-            f"'{column}' has {levels} levels; give one for each."
+            f"field 'analysis.groups': each site must have one number for each of the {levels} "
+            f"levels of column '{column}', got {given}."
         )
     if parameters.views or not levels:
         return entry
@@ -413,8 +413,8 @@ def _counted(parameters: GlmParameters, entry: GlmEntry, column: str) -> GlmEntr
     """Return the contrast's entry if the numbers of participants of its level are released."""
     if parameters.views and not entry.levels:
         raise StudyError(
-            f"field 'analysis.shares': column '{column}' has limits and no levels, so that there "
-            "are no participants to count; leave 'shares' out."
+            f"field 'analysis.shares': column '{column}' has limits and no levels whose "
+            "participants could be counted. Remove 'shares'."
         )
     return entry if parameters.views else GlmEntry(entry.row, entry.label, level=1, levels=2)
 
@@ -436,7 +436,7 @@ def _covariate_norm(parameters: GlmParameters, entry: GlmEntry) -> tuple[float, 
 def _each(value: float | tuple[float, ...], outcomes: int, name: str) -> Array:
     if isinstance(value, tuple) and len(value) != outcomes:
         raise StudyError(
-            f"field 'analysis.norms.{name}': {len(value)} numbers are given for {outcomes} "
-            "outcomes; give one number, or one for each."
+            f"field 'analysis.norms.{name}': must be one number, or one for each of {outcomes} "
+            f"outcomes, got {len(value)}."
         )
     return np.broadcast_to(np.asarray(value, dtype=np.float64), (outcomes,)).copy()

@@ -31,12 +31,12 @@ def written_out(formula: str) -> tuple[str, ...]:
     for part in formula.split("+"):
         terms = _terms(part.strip())
         if len(terms) == 1 and terms[0] in found:
-            raise ValueError(f"formula: {terms[0]} is named twice; name each once")
+            raise ValueError(f"formula: {terms[0]} is named twice. Name each term once.")
         found += [term for term in terms if term not in found]
     for term in found:
         for column in factors(term):
             if column not in found:
-                raise ValueError(f"formula: {term} is there without {column}; add it")
+                raise ValueError(f"formula: {term} requires the column {column}. Add it.")
     return tuple(found)
 
 

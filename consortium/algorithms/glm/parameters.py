@@ -166,7 +166,8 @@ class GlmParameters(AnalysisParameters):
         model = values["model"]
         if isinstance(model, str):
             raise ValueError(
-                "model: give the file's content and not its name: what sites agree to is one file"
+                "model: must be the content of the model's file, got a name. Sites approve a "
+                "single file; copy the content into it."
             )
         views = (info.context or {}).get("features") or ()
         outcomes = values.get("outcomes", ())
@@ -179,7 +180,7 @@ class GlmParameters(AnalysisParameters):
         formula, contrasts = formula_of(StatsModel.model_validate(model), levels)
         said = {"formula": formula, "contrasts": contrasts}
         if any(values.get(name) and values[name] != own for name, own in said.items()):
-            raise ValueError("model: it says formula and contrasts; leave these out")
+            raise ValueError("model: it replaces formula and contrasts. Remove these.")
         return {**values, **said}
 
     @model_validator(mode="before")
@@ -187,8 +188,8 @@ class GlmParameters(AnalysisParameters):
     def _always_counted(cls, values: Any) -> Any:
         if isinstance(values, dict) and "counts" in values:
             raise ValueError(
-                "counts: numbers of participants of a group are always released with noise; leave "
-                "'counts' out and give 'groups' or 'shares'"
+                "counts: numbers of participants of a group are always released with noise. Remove "
+                "'counts' and give 'groups' or 'shares'."
             )
         return values
 
@@ -199,8 +200,8 @@ class GlmParameters(AnalysisParameters):
             asked = values["contrasts"]
             if asked != "all" and not (isinstance(asked, dict) and len(asked) == 1):
                 raise ValueError(
-                    "contrasts: give one name with the column that it is of, as patients: "
-                    "diagnosis, or say all, of which others are made afterwards"
+                    "contrasts: must be one name with its column, such as 'patients: diagnosis', "
+                    "or 'all', from which others are computed afterwards"
                 )
         return values
 
@@ -208,66 +209,66 @@ class GlmParameters(AnalysisParameters):
     def _complete(self, info: ValidationInfo) -> GlmParameters:
         self._views = tuple((info.context or {}).get("features") or ())
         if not self.formula or not self.contrasts:
-            raise ValueError("formula: give 'formula' and 'contrasts', or a 'model'")
+            raise ValueError("formula: either 'formula' and 'contrasts' or 'model' is required")
         terms = self.terms
         if len(terms) > _MOST_TERMS:
-            raise ValueError(f"formula: name {_MOST_TERMS} columns and products at most")
+            raise ValueError(f"formula: must have at most {_MOST_TERMS} columns and products")
         if self.importance and any(len(factors(term)) > 1 for term in terms):
             raise ValueError(
-                "contrasts: 'all' is for a formula without products and squares; name one contrast"
+                "contrasts: 'all' requires a formula without products and squares. Name one "
+                "contrast instead."
             )
         if without_levels(self.contrasted) not in terms:
             raise ValueError(
-                f"contrasts: {self.contrasted} is not in the formula; add the column to it"
+                f"contrasts: {self.contrasted} must be in the formula. Add the column to it."
             )
         known = {name for view in self._views for name, _ in view.single_columns}
         strange = sorted(set(self.covariates) - known - set(terms))
         if strange:
-            raise ValueError(f"covariates: there is no column {strange[0]}; correct its name")
+            raise ValueError(f"covariates: {strange[0]} is not a column. Correct its name.")
         if self.shares is not None and self.groups:
-            raise ValueError("shares: 'groups' states what is expected; leave 'shares' out")
+            raise ValueError("shares: 'groups' already states the expected fractions. Remove one.")
         self._check_basis()
         self._check_units()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
-            raise ValueError("groups: give each site a number of participants for each level")
+            raise ValueError("groups: each site must have a number of participants for each level")
         if any(sum(counts) < 1 for counts in self.groups.values()):
-            raise ValueError("groups: a site without participants can't take part; leave it out")
+            raise ValueError("groups: each site must have at least one participant")
         return self
 
     def _check_units(self) -> None:
         counts = [count for of_site in self.groups.values() for count in of_site]
         if self.units is None and any(count != int(count) for count in counts):
-            raise ValueError("groups: participants are whole numbers; correct them")
+            raise ValueError("groups: numbers of participants must be integers")
         if self.units is not None and self.importance:
             raise ValueError(
-                "units: the errors of other coefficients would hold for one correlation within "
-                "units alone; name one contrast instead of 'all'"
+                "units: the errors of other coefficients would be valid for only one correlation "
+                "within units. Name one contrast instead of 'all'."
             )
         outcomes = [view for view in self._views if view.name in self.outcome_views]
         if self.units is not None and any(view.stated_gaps for view in outcomes):
             raise ValueError(
-                "units: a row that lacks an outcome is left out of its unit; set the views' gaps: 0"
+                "units: a row without an outcome is excluded from its unit. Set 'gaps: 0' in the "
+                "views."
             )
 
     def _check_basis(self) -> None:
         if not self.smooth:
             if self.smoothness is not None or self.cutoff is not None:
-                raise ValueError("smoothness: it is for basis: smooth; leave it and cutoff out")
+                raise ValueError("smoothness: requires 'basis: smooth', as does cutoff")
             return
         if self.smoothness is None:
-            raise ValueError("smoothness: basis: smooth needs it; say how smooth the images are")
+            raise ValueError("smoothness: is required by 'basis: smooth'")
         if self.importance or self.averages or len(self.outcome_views) > 1:
-            raise ValueError(
-                "basis: smooth is for one contrast of one view; name both, without averages"
-            )
+            raise ValueError("basis: smooth requires one contrast of one view, without averages")
 
     @property
     def declared(self) -> tuple[str, ...]:
         """Statements on numbers that the study file makes public."""
         statements = {
-            "sites' means that the study file declares: the promise holds with declared numbers "
-            "held constant": bool(self.site_means),
+            "sites' means that the study file declares: the privacy guarantee applies with "
+            "declared numbers held constant": bool(self.site_means),
         }
         return tuple(what for what, stated in statements.items() if stated)
 
@@ -331,18 +332,18 @@ class GlmParameters(AnalysisParameters):
         named = self.shares if isinstance(self.shares, dict) else self.groups
         if (named or named is self.shares) and set(sites) != set(named):
             missing = sorted(set(sites) ^ set(named))
-            field, what = ("groups", "numbers") if self.groups else ("shares", "part")
+            field, what = ("groups", "numbers") if self.groups else ("shares", "fraction")
             raise StudyError(
-                f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of participants "
-                "of every site of the study, and of no other."
+                f"field 'analysis.{field}': {', '.join(missing)}: the {what} of participants must "
+                "be given for every site of the study, and no other."
             )
 
         for column, means in self.site_means.items():
             if set(sites) != set(means):
                 missing = sorted(set(sites) ^ set(means))
                 raise StudyError(
-                    f"field 'analysis.site_means': {', '.join(missing)}: give the mean of "
-                    f"'{column}' at every site of the study, and at no other."
+                    f"field 'analysis.site_means': {', '.join(missing)}: the mean of '{column}' "
+                    "must be given for every site of the study, and no other."
                 )
 
     def check_sizes(self, participants: Mapping[str, int]) -> None:

@@ -87,8 +87,8 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             self.groups = self.groups.knowing(self.declared[:, 0])
         if not self.groups.spread.any():
             raise StudyError(
-                "field 'analysis.groups': no site has participants of both groups, so that group "
-                "can't be distinguished from site; add a site that has."
+                "field 'analysis.groups': at least one site must have participants of both groups, "
+                "because group and site could not be distinguished otherwise."
             )
         if parameters.smooth:
             places = smooth_places(parameters, shape)
@@ -331,8 +331,8 @@ def _check_outcomes(parameters: GlmParameters, outcomes: int) -> None:
     """Raise StudyError if there are more coefficients than a table has rows."""
     if parameters.importance and outcomes > MOST_ROWS:
         raise StudyError(
-            f"field 'analysis.contrasts': all coefficients of {outcomes} outcomes are more than "
-            f"can be estimated, which are those of {MOST_ROWS}; name one contrast."
+            f"field 'analysis.contrasts': 'all' requires at most {MOST_ROWS} outcomes, got "
+            f"{outcomes}. Name one contrast instead."
         )
 
 
@@ -348,8 +348,8 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
     persons = counts.sum(axis=1)
     if not counts[:, columns.group.level].any():
         raise StudyError(
-            "field 'analysis.groups': no site has participants of the level that "
-            f"'{parameters.contrasted}' stands for; contrast a level that some site has."
+            "field 'analysis.groups': at least one site must have participants of the level of "
+            f"'{parameters.contrasted}'. Contrast another level."
         )
     return Groups(nominal, counts[:, columns.group.level] / persons)
 

@@ -37,7 +37,7 @@ _USUAL_LARGEST = 1.25  # usual largest difference: the sexes differ in head size
 _VARIES = 1.1  # forecast after the first round, relative to the plan's, in an unlucky run
 _LEAST_PERSONS = 1e-3  # at the most precise site, to keep its standard error finite
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
-_RANGED = "how far forecasts were off where it was measured"
+_RANGED = "measured errors of forecasts"
 _SURE = 0.95  # factor of a forecast that stops a study: larger factors stop good ones
 _OFF = 0.15  # largest relative error of a forecast on difficult data: docs/analyses/glm.md
 
@@ -196,7 +196,7 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
     """
     if learned.norms.lost:
         return (
-            "the outcomes lie so far from their norms, or limits, that neither centre nor scale "
+            "the outcomes are so far from their norms, or limits, that neither location nor scale "
             "could be learned; state analysis.norms in the outcomes' unit"
         )
     # The correlation of sites' levels with covariates is assumed, so it does not stop a study.
@@ -212,7 +212,7 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
         return ""
     reason = why_hopeless(plan, corrected)
     if factor > 1 and not why_hopeless(plan, found):
-        return f"outcomes vary {factor:.2g} times as much as is stated, or more, so that {reason}"
+        return f"outcomes vary at least {factor:.2g} times as much as stated, and then {reason}"
     return reason
 
 
@@ -250,13 +250,13 @@ def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
             f" (of which such a cutoff keeps {100 * kept:.0f} %)" if plan.parameters.smooth else ""
         )
         reasons.append(
-            f"the smallest effect that it would find is {found.detectable:.2g} standard "
-            f"deviations, and analysis.detect asks for {asked:g}{smoothed}"
+            f"the smallest detectable effect is {found.detectable:.2g} standard deviations, and "
+            f"analysis.detect requires {asked:g}{smoothed}"
         )
     if found.error >= found.alone:
         reasons.append(
-            f"its standard error is {found.error:.2g}, and the largest site alone would have "
-            f"{found.alone:.2g} without any noise"
+            f"its standard error is {found.error:.2g}, and that of the largest site by itself "
+            f"would be {found.alone:.2g} without any noise"
         )
     if not reasons:
         return ""
@@ -278,7 +278,7 @@ def what_suffices(plan: GlmPlan, found: Forecast) -> str:
     if target**2 > found.sampling:
         times = math.sqrt((found.privacy + found.leak) / (target**2 - found.sampling))
         ways.append(f"{math.ceil(10 * times) / 10:g} times the ε")
-    enough = f"about {', or '.join(ways)} would do" if ways else "nothing near it would do"
+    enough = f"about {', or '.join(ways)} would be enough" if ways else "no similar study is enough"
     return f"{enough}. Change the study, or set analysis.anyway: true"
 
 
@@ -319,7 +319,7 @@ def check_worth(plan: GlmPlan) -> Forecast:
     if plan.shape.noise > 0 and needed > sum(sizes):
         raise StudyError(
             f"field 'analysis.formula': its columns and the sites' constants have {needed} "
-            f"coefficients, and there are {sum(sizes)} participants; leave columns out."
+            f"coefficients, which must be at most the {sum(sizes)} participants. Remove columns."
         )
     found = forecast_power(plan)
     reason = (
@@ -361,8 +361,8 @@ def tabulate_power(plan: GlmPlan) -> Table:
     ]
     return Table(
         f"Expected errors of effects on {count} outcomes, in standard deviations within groups and "
-        "sites: in total, by chance only, and of the site that knows most, without noise. The "
-        "least detectable effect is found with power 0.8. "
+        "sites: in total, from sampling only, and of the most precise site without noise. The "
+        "least detectable effect is detected with power 0.8. "
         f"{_effective(plan, found['as it is'][1])}",
         ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
         tuple(rows),
@@ -387,11 +387,11 @@ def judge_worth(plan: GlmPlan, found: Forecast) -> str:
     if not far:
         return "yes"
     if far[0] == gaps[0]:
-        return "hardly: close to the effect that analysis.detect asks for"
+        return "hardly: close to the effect that analysis.detect requires"
     condition = f"if the groups differ by less than {far[0]:.1f} deviations in every covariate"
     if far[0] > _USUAL_LARGEST:
         return f"yes, {condition}"
-    return f"only {condition}; else it stops after its first round"
+    return f"only {condition}; otherwise it stops after its first round"
 
 
 def _worse(found: Forecast) -> Forecast:
@@ -404,9 +404,9 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
     names = np.array(plan.shape.sites or tuple(plan.parameters.groups) or ())
     alone = names[plan.groups.spread == 0] if len(names) else names
     useless = (
-        f" Participants of one group only, who add nothing and may be left out: {', '.join(alone)}."
+        f" Sites of one group only, which add nothing and may be removed: {', '.join(alone)}."
         if len(alone)
         else ""
     )
     enough = f"{found.effective:,.0f} in balanced sites."
-    return f"Its {persons:,} participants tell as much as {enough}{useless}"
+    return f"Its {persons:,} participants have the information of {enough}{useless}"

@@ -88,8 +88,8 @@ def effects_result(
         **_errors(plan, found, learned, there),
         **_counted(plan, there),
         **_learned(learned),
-        "advice": f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too "
-        "small, as clipping takes from them",
+        "advice": "effects that all outcomes have in common are up to "
+        f"{100 * plan.choice.lost:.0f} % too small, because of clipping",
     }
     error, counted = float(numbers["mean_error"]), counted_sentences(plan, there)
     headline = (
@@ -226,7 +226,7 @@ def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring
     }
     if explained > _MUCH_EXPLAINED:
         share = f"about {100 * explained:.0f} %"
-        reason = f"the covariates explain {share} of the contrast, so that {reason}"
+        reason = f"the covariates explain {share} of the contrast, and then {reason}"
     sentence = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
     headline = " ".join((sentence, *counted_sentences(plan, there)))
     captions = Captions("contrast", headline, found=False)
@@ -269,7 +269,7 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     return {
         "effect": (arrays["effect"], effect),
         "variance": (np.square(arrays["error"]), "Square of the effect's standard error."),
-        "t": (arrays["t"], "t: the effect over its standard error, which counts chance and noise."),
+        "t": (arrays["t"], "t: effect over its standard error, from sampling and privacy noise."),
         "z": (-signs * ndtri(arrays["p"] / 2), "Normal deviate with the same p."),
         "p": (arrays["p"], "Two-sided p of no effect."),
         "q": (arrays["q"], "Least false discovery rate at which this would be a discovery."),
@@ -284,11 +284,11 @@ def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[st
     what, smoothed = f"{plan.outcomes:,} outcomes", ""
     if isinstance(plan.likeness, BasisCorrelation):
         places, numbers = plan.likeness.places, plan.likeness.released
-        what = f"{plan.outcomes:,} {places}, of maps made of {numbers:,} numbers,"
+        what = f"{plan.outcomes:,} {places}, in maps computed from {numbers:,} numbers,"
         smoothed = "smoothed "
     sentence = (
         f"{count:,} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
-        f"{smoothed}effects are known to {error:.2f} {effect_units(plan)} (standard error, noise "
-        "of privacy and chance together)."
+        f"{smoothed}effects have a standard error of {error:.2f} {effect_units(plan)} (sampling "
+        "and privacy noise together)."
     )
     return " ".join((sentence, *counted))

@@ -39,21 +39,21 @@ def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> Basis
     coordinates = places.coordinates
     if len(coordinates) > _MOST_VOXELS:
         raise StudyError(
-            f"field 'analysis.basis': smooth is for {_MOST_VOXELS:,} voxels or fewer, and there "
-            f"are {len(coordinates):,}; ask for a coarser data.resolution."
+            f"field 'analysis.basis': smooth requires at most {_MOST_VOXELS:,} voxels, got "
+            f"{len(coordinates):,}. Set a coarser data.resolution."
         )
     finest = places.finest
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
-            f"take {finest:.3g} mm or longer ones, or a finer data.resolution."
+            f"field 'analysis.cutoff': must be {finest:.3g} mm or longer for voxels of this size, "
+            f"got {cutoff:.3g} mm. Set a longer cutoff, or a finer data.resolution."
         )
     maps = SmoothBasis(coordinates, cutoff).size
     if maps > _MOST_MAPS:
         enough = math.ceil(cutoff * math.cbrt(maps / _MOST_MAPS))
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm make {maps:,} smooth maps, which "
-            f"are more than {_MOST_MAPS:,}; set a cutoff of about {enough} mm or longer."
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm make {maps:,} smooth maps, and at "
+            f"most {_MOST_MAPS:,} are possible. Set a cutoff of about {enough} mm or longer."
         )
     return SmoothCorrelation(coordinates, smoothness, cutoff)
 
@@ -62,13 +62,13 @@ def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> 
     finest = places.finest
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are shorter than the mesh's "
-            f"{_MOST_MAPS:,} maps have; take {math.ceil(10 * finest) / 10:g} mm or longer ones."
+            f"field 'analysis.cutoff': must be {math.ceil(10 * finest) / 10:g} mm or longer for "
+            f"the mesh's {_MOST_MAPS:,} maps, got {cutoff:.3g} mm."
         )
     if min(side.below(cutoff) for side in places.modes) < _FEWEST_MODES:
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are longer than a hemisphere; take "
-            "shorter ones."
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are longer than a hemisphere. Set "
+            "a shorter cutoff."
         )
     return SurfaceCorrelation(places.modes, smoothness, cutoff)
 
@@ -85,8 +85,8 @@ def smooth_places(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
     places = shape.image_places
     if not images or places is None or rows != [len(places.coordinates)]:
         raise StudyError(
-            "field 'analysis.basis': smooth is for one view of images that has a number for every "
-            "voxel, or of surfaces; name such a view in 'outcomes', and leave data.atlas out."
+            "field 'analysis.basis': smooth requires one view of images that has a number for "
+            "every voxel, or of surfaces. Name such a view in 'outcomes', and remove data.atlas."
         )
     return places
 
@@ -117,11 +117,11 @@ def basis_sentences(likeness: OutcomeCorrelation) -> tuple[str, ...]:
     if not isinstance(likeness, BasisCorrelation):
         return ()
     sentence = (
-        f"The maps are made of {count(likeness.released, 'number')}: details finer than about "
-        f"{likeness.cutoff / 2:.0f} mm are smoothed away, which of images of the stated smoothness "
-        f"is {100 * (1 - likeness.resolved):.0f} % of the variance. A difference that is "
-        f"{np.sqrt(2) * likeness.smoothness:.0f} mm wide (full width at half maximum) keeps "
-        f"{100 * likeness.kept:.0f} % of its height, and a narrower one less; what the intervals "
-        "hold is the smoothed difference."
+        f"The maps are computed from {count(likeness.released, 'number')}: details finer than "
+        f"about {likeness.cutoff / 2:.0f} mm are smoothed away, which is "
+        f"{100 * (1 - likeness.resolved):.0f} % of the variance of images of the stated "
+        f"smoothness. A difference that is {np.sqrt(2) * likeness.smoothness:.0f} mm wide (full "
+        f"width at half maximum) keeps {100 * likeness.kept:.0f} % of its height, and a narrower "
+        "one less. Intervals are for the smoothed difference."
     )
     return (sentence,)

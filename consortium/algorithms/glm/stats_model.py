@@ -96,13 +96,13 @@ class _Columns:
         """Return the term of one column of X."""
         column, level = _split(name, levels)
         if column not in self.named or (level and level not in self.named[column]):
-            raise ValueError(f"model: '{name}' is not in X; add it, or leave its contrast out")
+            raise ValueError(f"model: '{name}' is not in X. Add it, or remove its contrast.")
         if not level:
             return column
         if column == self.whole:
             raise ValueError(
-                f"model: '{name}' alone is a mean and no difference; contrast two levels of "
-                f"'{column}' with weights 1 and -1"
+                f"model: '{name}' by itself is a mean and not a difference. Contrast two levels of "
+                f"'{column}' with weights 1 and -1."
             )
         return _term(column, level, levels)
 
@@ -141,7 +141,7 @@ def formula_of(model: StatsModel, levels: Levels) -> tuple[str, dict[str, str] |
     dummies = node.DummyContrasts.Contrasts if node.DummyContrasts else ()
     found += [(name, columns.terms(name, levels)) for name in dummies]
     if not found:
-        raise ValueError("model: there is no contrast; name one in Contrasts or DummyContrasts")
+        raise ValueError("model: a contrast is required. Name one in Contrasts or DummyContrasts.")
     terms = list(dict.fromkeys(term for _, term in found))
     first = terms[0].partition("=")[0]
     order = [first, *(name for name in columns.named if name != first)]
@@ -159,18 +159,18 @@ def _columns(names: tuple[Literal[1] | str, ...], levels: Levels) -> _Columns:
             continue
         column, level = _split(str(name), levels)
         if level in found.get(column, ()) or (column in found and not level):
-            raise ValueError(f"model: X names '{name}' twice; name it once")
+            raise ValueError(f"model: X must name '{name}' only once")
         found.setdefault(column, []).extend([level] if level else [])
     whole = [column for column, own in found.items() if own and set(own) == set(levels[column])]
     for column, own in found.items():
         if own and column not in whole and set(own) != set(levels[column][1:]):
             raise ValueError(
-                f"model: X has other levels of '{column}' than all, or all but the first of the "
-                f"study's, which is '{levels[column][0]}'; exchange the levels in 'features'"
+                f"model: X must have all levels of '{column}', or all except the study's first, "
+                f"which is '{levels[column][0]}'. Exchange the levels in 'features'."
             )
     if len(whole) + constant != 1:
         raise ValueError(
-            "model: X needs one constant, as every site has its own: a 1, or all levels of one "
+            "model: X must have one constant, as every site has its own: a 1, or all levels of one "
             "column"
         )
     return _Columns(found, whole[0] if whole else "")
@@ -181,8 +181,8 @@ def _split(name: str, levels: Levels) -> tuple[str, str]:
     if name in levels:
         if levels[name]:
             raise ValueError(
-                f"model: '{name}' is a column of levels; name its dummy columns, such as "
-                f"'{name}.{levels[name][-1]}'"
+                f"model: '{name}' is a column of levels. Name its dummy columns, such as "
+                f"'{name}.{levels[name][-1]}'."
             )
         return name, ""
     for column, own in levels.items():
@@ -206,7 +206,7 @@ def _explicit(contrast: Contrast, columns: _Columns, levels: Levels) -> tuple[st
         if one == other == columns.whole and against == levels[one][0] != level:
             return contrast.Name, _term(one, level, levels)
     raise ValueError(
-        f"model: contrast '{contrast.Name}' is neither a column of X with weight 1 nor, where X "
-        "has all levels of a column, a level with 1 against the study's first with -1; for others "
-        "write 'contrasts: all' in the study's own words, and use 'consortium contrast'"
+        f"model: contrast '{contrast.Name}' must be a column of X with weight 1 or, if X has all "
+        "levels of a column, a level with 1 against the study's first with -1. For others write "
+        "'contrasts: all' in the study's own fields, and use 'consortium contrast'."
     )

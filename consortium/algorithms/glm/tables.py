@@ -19,20 +19,20 @@ _EFFECTS = ("view", "entry", *_NUMBERS, "found", "state", "deviation")
 _MEANS = ("group", "outcomes", *_NUMBERS, "found", "state")
 _MISSING = "n/a"
 _NOTE = (
-    "Errors count chance among participants and the noise of privacy; q is the false discovery "
-    "rate (Benjamini-Hochberg)."
+    "Errors include sampling of participants and privacy noise; q is the false discovery rate "
+    "(Benjamini-Hochberg)."
 )
 _UNSURE = (
-    "The standard error of a mean is an estimate itself, and varies by about a fifth from run to "
+    "The standard error of a mean is also an estimate, and varies by about a fifth from run to "
     "run (that of a single outcome by less); t, p, q and interval vary with it."
 )
 _ABOUT = {
     "view": "View of the outcome.",
     "entry": "Name of the outcome in its view, or its number from 1.",
     "group": "Name of the group of outcomes.",
-    "outcomes": "How many outcomes the group has.",
-    "effect": "Effect, in the unit that the column deviation holds.",
-    "error": "Standard error of the effect: chance and the noise of privacy together.",
+    "outcomes": "Number of outcomes in the group.",
+    "effect": "Effect, in the unit of the column deviation.",
+    "error": "Standard error of the effect: sampling and privacy noise together.",
     "t": "Effect over its standard error.",
     "p": "Two-sided p of no effect.",
     "q": "Least false discovery rate at which this would be a discovery (Benjamini-Hochberg).",
@@ -40,8 +40,8 @@ _ABOUT = {
     "high": "Upper end of the interval.",
     "found": "Whether q is at most the rate of false discoveries that the study accepts (yes, no, "
     "or withheld).",
-    "state": "Whether the row's numbers are reported, or withheld, and why: something could move "
-    "the effect by more than half its error, or too few participants have the outcome. Withheld "
+    "state": "Whether the row's numbers are reported, or withheld, and why: a bias could exceed "
+    "half the effect's standard error, or too few participants have the outcome. Withheld "
     "numbers are missing values (n/a).",
     "deviation": "Unit of the effect: the stated standard deviation of the outcome within groups "
     "and sites; without one, an eighth of the width of its limits times a factor that was learned "
@@ -76,7 +76,7 @@ def effect_meaning(plan: GlmPlan) -> str:
     one, other = group.compared
     named = f"of '{one}' from '{other}'" if one else "of the second group from the first"
     own = plan.columns.products.rows
-    where = ", at the public means of what it is multiplied by" if (own == group.row).any() else ""
+    where = ", at the public means of its factors in products" if (own == group.row).any() else ""
     return f"Difference {named}, {unit}{where}."
 
 
@@ -126,7 +126,8 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) 
     rows = [(name, int(n), *_numbers(plan, arrays, g, states[g])) for g, (name, n) in each]
     return Table(
         f"Mean effect of '{plan.parameters.contrasted}' on groups of outcomes, with errors of its "
-        f"own: noise averages out, and chance as far as outcomes are not correlated. {_NOTE} "
+        f"own: privacy noise averages out, and sampling errors if outcomes are not correlated. "
+        f"{_NOTE} "
         f"{_UNSURE if plan.shape.noise > 0 else ''}".rstrip(),
         _MEANS,
         tuple(rows),
@@ -168,17 +169,17 @@ def coefficient_tables(
         COEFFICIENTS: Table(
             f"Every coefficient of every outcome, adjusted for site, in the outcome's "
             f"{effect_units(plan)}: a level against the first one, or per public standard "
-            "deviation of a column with limits. 'chance' is the variance of the first by chance "
-            "alone. Withheld outcomes have missing values (n/a), for the reason in the first "
-            "contrast's table. consortium contrast makes other contrasts of them.",
+            "deviation of a column with limits. 'chance' is the sampling variance of the first. "
+            "Withheld outcomes have missing values (n/a), for the reason in the first contrast's "
+            "table. `consortium contrast` computes other contrasts from them.",
             ("view", "entry", "chance", *names),
             tuple(rows),
             voxels_of=image_views(plan),
         ),
         ERRORS: Table(
-            "Covariances of the coefficients: by chance, over that of the first, and by the noise "
-            "of privacy; the degrees of freedom of chance, and the variance of what all were "
-            "divided by, over its square.",
+            "Covariances of the coefficients: from sampling, relative to that of the first, and "
+            "from privacy noise; the degrees of freedom of the sampling variance, and the variance "
+            "of the common divisor relative to its square.",
             ("coefficient", "level", "reference", *_COMMON, *of),
             tuple(errors),
         ),
