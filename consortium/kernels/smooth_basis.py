@@ -62,8 +62,8 @@ class SmoothBasis:
         reach = np.ceil((high - low) / 2.0 / cell) + 1
         if not 2 * np.prod(2 * reach + 1) <= _MOST_PLACES:
             raise StudyError(
-                "field 'analysis.cutoff': it is too short for the space that the mask's voxels lie "
-                "in; take a longer one, or another mask."
+                "field 'analysis.cutoff': it is too short for the extent of the mask's voxels. Set "
+                "a longer cutoff, or another mask."
             )
         steps = np.stack(
             np.meshgrid(*(np.arange(-r, r + 1) for r in reach), indexing="ij"), axis=-1
@@ -77,8 +77,8 @@ class SmoothBasis:
         """Upper triangular R with RᵀR the blobs' Gram matrix, d x d."""
         if self.size > _MOST_MAPS:
             raise StudyError(
-                f"field 'analysis.cutoff': {self.size:,} smooth maps are too many to work with; "
-                "take a longer cutoff."
+                f"field 'analysis.cutoff': must lead to at most {_MOST_MAPS:,} smooth maps, got "
+                f"{self.size:,}. Set a longer cutoff."
             )
         blobs = self._blobs(self.coordinates, self.centres)
         gram = (blobs.T @ blobs).toarray()

@@ -50,7 +50,7 @@ class SurfaceBasis:
         if min(found) < _FEWEST:
             raise StudyError(
                 f"field 'analysis.cutoff': waves of {self.cutoff:.3g} mm are longer than a "
-                "hemisphere; take shorter ones."
+                "hemisphere. Set a shorter cutoff."
             )
         return found
 
