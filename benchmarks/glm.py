@@ -56,7 +56,8 @@ def one_run(cell: Cell, number: int) -> list[dict[str, float]]:
     persons, entries, sites = cell
     generator = np.random.default_rng((number, *cell))
     people = make_people(persons, entries, sites, generator)
-    pooled, alone = least_squares(people.design(), people.outcomes), best_alone(people)
+    pooled = least_squares(people.design(), people.outcomes)
+    alone = best_alone(people)
     common = {
         "pooled square": float(np.mean((pooled[0] - people.truth) ** 2)),
         "alone square": float(np.mean((alone[0] - people.truth) ** 2)),
@@ -70,11 +71,15 @@ def one_run(cell: Cell, number: int) -> list[dict[str, float]]:
 def _at(
     people: People, trial: Trial, noise: float, generator: np.random.Generator
 ) -> dict[str, float]:
-    truth, unit, entries = people.truth, people.deviation, len(people.truth)
+    truth = people.truth
+    unit = people.deviation
+    entries = len(people.truth)
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     result = run_trial(trial, noise, generator, plan=plan)
-    effect, error = result.arrays["effect"] * unit, result.arrays["error"] * unit
-    p, null = result.arrays["p"], truth == 0
+    effect = result.arrays["effect"] * unit
+    error = result.arrays["error"] * unit
+    p = result.arrays["p"]
+    null = truth == 0
     # Without privacy noise, the standard error would be that of sampling only.
     chance = error * np.sqrt(1 - float(result.numbers["noise_part"]))
     forgotten = 2 * stdtr(len(people.site) - 4, -np.abs(effect / chance))

@@ -112,7 +112,8 @@ def make_people(
     each = max(1, entries // 8)
     places = generator.permutation(entries)[: 2 * each]
     signs = generator.choice([-1.0, 1.0], len(places))
-    truth[places[:each]], truth[places[each:]] = EFFECTS[0], EFFECTS[1]
+    truth[places[:each]] = EFFECTS[0]
+    truth[places[each:]] = EFFECTS[1]
     truth[places] *= effect * signs
     within = _residuals(entries, site, sites, generator, unkind)
     slopes = generator.normal(0, [[0.3], [0.2], [0.15]], (3, entries)).T
@@ -123,7 +124,16 @@ def make_people(
         unkind.norms * generator.standard_normal(entries)
     )
     location = 1.5 * unkind.norms * generator.standard_normal(entries) * usual
-    return People(outcomes, group, covariates, site, truth, slopes, deviation, location)
+    return People(
+        outcomes=outcomes,
+        group=group,
+        covariates=covariates,
+        site=site,
+        truth=truth,
+        slopes=slopes,
+        deviation=deviation,
+        location=location,
+    )
 
 
 def _covariates(

@@ -38,7 +38,10 @@ def mechanisms(plan: Glm, shape: Shape, epsilon: float) -> dict[str, Mechanism]:
 
 def measured(cell: tuple[int, int, int], runs: int, epsilon: float) -> tuple[float, float, int]:
     """Return change of effects by rounding, increase of noise, and the widest ring's bits."""
-    noise, moved, charged, bits = noise_of(epsilon, cell[2]), list[float](), list[float](), 32
+    noise = noise_of(epsilon, cell[2])
+    moved = list[float]()
+    charged = list[float]()
+    bits = 32
     for number in range(runs):
         people = make_people(*cell, np.random.default_rng((number, 15, *cell)))
         trial = make_trial(people)

@@ -123,7 +123,8 @@ def odd_people(
     scale = scanner[site] * np.where(group, odd.group, 1.0) * np.exp(odd.grows * own)
     if odd.residual in ("rare", "even"):
         usual, unit = (0.15, 0.35) if odd.residual == "rare" else (0.5, 0.5)
-        slopes, truth = 0.05 * slopes, truth * unit
+        slopes = 0.05 * slopes
+        truth = truth * unit
         raised = np.clip(0.1 * levels, -0.05, 0.05)[:, site] + slopes @ covariates
         chance = usual + raised + truth[:, None] * (group - 0.5)
         values = _binary(np.clip(chance, 0.0, 1.0), _alike(odd, entries, persons, draw))
@@ -132,8 +133,16 @@ def odd_people(
         unit_of = np.sqrt(np.square(mean - mean.mean(axis=1)[:, None]).mean(axis=1) + apart.var())
         truth = truth * unit_of
         values = mean + truth[:, None] * group + apart
-    norms = values.std(axis=1), values.mean(axis=1)
-    return People(values, group, covariates, site, truth, slopes, *norms)
+    return People(
+        outcomes=values,
+        group=group,
+        covariates=covariates,
+        site=site,
+        truth=truth,
+        slopes=slopes,
+        deviation=values.std(axis=1),
+        location=values.mean(axis=1),
+    )
 
 
 def wrong_groups(people: People, part: float) -> dict[str, list[int]]:

@@ -212,7 +212,14 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     """Return the participants of a row, in units in which a true standard deviation is 1."""
     persons, entries, sites = misfit.cell
     if misfit.odd:
-        people = odd_people(misfit.odd, persons, entries, misfit.effect, misfit.part, generator)
+        people = odd_people(
+            odd=misfit.odd,
+            persons=persons,
+            entries=entries,
+            effect=misfit.effect,
+            part=misfit.part,
+            draw=generator,
+        )
         return _with_norms(misfit, _asked_of(misfit, people, generator), generator)
     kind = replace(_KIND, offsets=misfit.offsets)
     if misfit.rare is not None:
@@ -221,7 +228,8 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     if misfit.few:
         people = replace(people, group=people.group & (people.site < misfit.few))
     people = _groups_apart(people, misfit.apart)
-    values, truth = people.outcomes, np.zeros(entries)
+    values = people.outcomes
+    truth = np.zeros(entries)
     residual = values - people.slopes @ people.covariates
     centre = np.stack([residual[:, people.site == s].mean(axis=1) for s in range(sites)], axis=1)
     own = residual - centre[:, people.site]
@@ -259,7 +267,8 @@ def _asked_of(misfit: Misfit, people: People, generator: np.random.Generator) ->
 
 def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
     """Return participants with the norms that a study states."""
-    right, usual = people.outcomes.mean(axis=1), people.outcomes.std(axis=1)
+    right = people.outcomes.mean(axis=1)
+    usual = people.outcomes.std(axis=1)
     signs = generator.choice([-1.0, 1.0], len(usual)) if misfit.signs else np.ones(len(usual))
     location = right - misfit.off * usual * signs
     within = deviation_within(people.outcomes, people.group, people.site)
@@ -378,10 +387,13 @@ def counted(
     if "effect" not in result.arrays:
         return {"stopped": 1.0}
     unit = result.arrays["deviation"] / deviation
-    truth, pooled = truth / deviation, pooled / deviation
+    truth = truth / deviation
+    pooled = pooled / deviation
     effect, low, high = (result.arrays[n] * unit for n in ("effect", "low", "high"))
-    null, found = truth == 0, result.arrays["q"] <= plan.parameters.discoveries
-    covered, shown = (low <= truth) & (truth <= high), ~result.arrays["withheld"]
+    null = truth == 0
+    found = result.arrays["q"] <= plan.parameters.discoveries
+    covered = (low <= truth) & (truth <= high)
+    shown = ~result.arrays["withheld"]
     real = ~null & shown
     return {
         "stopped": 0.0,
@@ -410,7 +422,8 @@ def row_of(name: str, tally: Tally) -> list[str]:
     """Return the cells of a row."""
     if "square" not in tally.found:
         return [name, "stopped"]
-    error, stated = tally.root("square"), tally.root("stated")
+    error = tally.root("square")
+    stated = tally.root("stated")
     return [
         name,
         *tally.texts("size", "false", "withheld"),

@@ -34,7 +34,8 @@ def table(persons: int, columns: int, seed: int) -> np.ndarray:
 
 def many_outcomes(persons: int, outcomes: int) -> Trial:
     """Return a study of two groups and one covariate."""
-    views, sizes = (("x", outcomes), ("dx", 1), ("age", 1)), (persons // SITES,) * SITES
+    views = (("x", outcomes), ("dx", 1), ("age", 1))
+    sizes = (persons // SITES,) * SITES
     tables = [table(size, outcomes + 2, seed) for seed, size in enumerate(sizes)]
     for each in tables:
         each[outcomes] = np.where(np.arange(each.shape[1]) % 2, 1.0, -1.0)
@@ -52,13 +53,22 @@ def many_outcomes(persons: int, outcomes: int) -> Trial:
             "anyway": True,
         }
     )
-    shape = Shape(outcomes + 2, sizes, sizes, "subject", 0, views, tuple(groups))
+    shape = Shape(
+        features=outcomes + 2,
+        subjects=sizes,
+        samples=sizes,
+        unit="subject",
+        voxels=0,
+        views=views,
+        sites=tuple(groups),
+    )
     return Trial(parameters, tuple(TableData(each, views) for each in tables), shape)
 
 
 def in_pairs(trial: Trial) -> Trial:
     """Return the same participants in units of privacy of two; every tenth unit has one row."""
-    sites, many = list[TableData](), trial.shape.features
+    sites = list[TableData]()
+    many = trial.shape.features
     for site in trial.sites:
         rows = site.table().T
         table = rows[: len(rows) // 2 * 2].reshape(-1, 2 * many).T
@@ -125,7 +135,8 @@ def products(persons: int, outcomes: int) -> Cost:
 def cost_of(maker: Callable[[], Trial]) -> Cost:
     """Return processor seconds of a study, and MB before it and at the peak."""
     one_thread()
-    trial, noise = maker(), noise_of(8.0, SITES)
+    trial = maker()
+    noise = noise_of(8.0, SITES)
     before = resident("VmRSS")
     seconds = processor(lambda: run_trial(trial, noise, np.random.default_rng(0)), 1)
     return seconds, before, resident("VmHWM")
@@ -137,7 +148,8 @@ def nilearn(persons: int, outcomes: int) -> Cost:
 
     one_thread()
     # In the memory layout that nilearn requires: participants of an outcome are contiguous.
-    values, design = np.ascontiguousarray(table(persons, outcomes, 0).T), np.ones((persons, 6))
+    values = np.ascontiguousarray(table(persons, outcomes, 0).T)
+    design = np.ones((persons, 6))
     design[:, :5] = table(persons, 5, 1).T
     before = resident("VmRSS")
     seconds = processor(lambda: run_glm(values, design, noise_model="ols"), 1)
@@ -152,19 +164,43 @@ def alone(maker: Callable[[int, int], Cost], persons: int, outcomes: int) -> Cos
 
 def outcomes(persons: int = 100, many: int = 1_000_000) -> list[Row]:
     """Return rows of time and memory."""
-    own, least = alone(ours, persons, many), alone(nilearn, persons, many)
-    work, held = f"glm, {persons} participants, {many:,} outcomes", 8e-6 * persons * many
-    two, waves = alone(pairs, persons, many), alone(smooth, PERSONS, VERTICES)
+    own = alone(ours, persons, many)
+    least = alone(nilearn, persons, many)
+    work = f"glm, {persons} participants, {many:,} outcomes"
+    held = 8e-6 * persons * many
+    two = alone(pairs, persons, many)
+    waves = alone(smooth, PERSONS, VERTICES)
     bare = alone(products, PERSONS, VERTICES)
     units = f"{work}, units of two"
     basis = f"glm in a smooth basis, {PERSONS:,} participants, {VERTICES:,} vertices"
     return [
         Row(work, 1e3 * own[0], "nilearn run_glm", 1e3 * least[0], "≤ 2"),
-        Row(f"{work}: memory at the most", own[2], "the table", held, "≤ 2", "MB"),
+        Row(
+            work=f"{work}: memory at the most",
+            ours=own[2],
+            beside="the table",
+            peer=held,
+            reach="≤ 2",
+            unit="MB",
+        ),
         Row(units, 1e3 * two[0], "single participants", 1e3 * own[0], "≤ 3"),
-        Row(f"{units}: memory at the most", two[2], "the table", held, "≤ 2", "MB"),
+        Row(
+            work=f"{units}: memory at the most",
+            ours=two[2],
+            beside="the table",
+            peer=held,
+            reach="≤ 2",
+            unit="MB",
+        ),
         Row(basis, 1e3 * waves[0], "its products with the basis", 1e3 * bare[0], "≤ 2"),
-        Row(f"{basis}: memory at the most", waves[2], "before it", waves[1], "≤ 1.5", "MB"),
+        Row(
+            work=f"{basis}: memory at the most",
+            ours=waves[2],
+            beside="before it",
+            peer=waves[1],
+            reach="≤ 1.5",
+            unit="MB",
+        ),
     ]
 
 

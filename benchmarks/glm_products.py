@@ -74,7 +74,14 @@ def one_run(
 ) -> tuple[float, float]:
     """Return the fraction of intervals without the truth, and of withheld outcomes."""
     generator = np.random.default_rng(seed)
-    trial, truth = study_of(kind, name, persons, off, effect, generator)
+    trial, truth = study_of(
+        kind=kind,
+        name=name,
+        persons=persons,
+        off=off,
+        effect=effect,
+        generator=generator,
+    )
     epsilon = 4.0 if persons < 1000 else 8.0
     found = run_trial(trial, noise_of(epsilon, SITES), generator).arrays
     if "low" not in found:
@@ -89,7 +96,20 @@ def main(runs: int = 20) -> None:
     for name, kind, persons, off in product(ASKED, KINDS, (800, 3000), (0.0, 0.5, 2.0)):
         missed, withheld = zip(
             *(
-                np.nanmean([one_run(kind, name, persons, off, e, n) for n in range(runs)], axis=0)
+                np.nanmean(
+                    [
+                        one_run(
+                            kind=kind,
+                            name=name,
+                            persons=persons,
+                            off=off,
+                            effect=e,
+                            seed=n,
+                        )
+                        for n in range(runs)
+                    ],
+                    axis=0,
+                )
                 for e in (0.0, EFFECT)
             ),
             strict=True,

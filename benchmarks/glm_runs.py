@@ -74,7 +74,15 @@ def trial_of(
         **analysis,
     }
     sizes = tuple(len(part) for part in parts)
-    shape = Shape(len(table), sizes, sizes, "subject", 0, views, tuple(values["groups"]))
+    shape = Shape(
+        features=len(table),
+        subjects=sizes,
+        samples=sizes,
+        unit="subject",
+        voxels=0,
+        views=views,
+        sites=tuple(values["groups"]),
+    )
     sites = tuple(TableData(table[:, part], views) for part in parts)
     return Trial(GlmParameters.model_validate(values), sites, shape)
 
@@ -117,16 +125,20 @@ def run_trial(
     plan = plan or Glm(trial.parameters, shape)
     planned = {release.stage: release for release in plan.releases}
     sizes = np.array([site.units for site in trial.sites], dtype=np.float64)
-    nominal, counts = np.array(shape.subjects, dtype=np.float64), UnitCounts(shape.subjects)
+    nominal = np.array(shape.subjects, dtype=np.float64)
+    counts = UnitCounts(shape.subjects)
     turns = chain(missing, repeat(frozenset[int]()))
 
     def answer(query: Query) -> Release:
-        stage, gone = planned[query.stage], next(turns)
-        asked, local = query, plan.statistics[query.statistic]
+        stage = planned[query.stage]
+        gone = next(turns)
+        asked = query
+        local = plan.statistics[query.statistic]
         there = [n for n in range(len(sizes)) if n not in gone]
         means = [local(plan, trial.sites[n], replace(asked, site=n), stage.bound) for n in there]
         if lattices:
-            step, shares = lattices[query.stage].step, sizes[there, None] / nominal[there].sum()
+            step = lattices[query.stage].step
+            shares = sizes[there, None] / nominal[there].sum()
             total = step * np.rint(shares * means / step).sum(axis=0)
         else:
             total = sizes[there] @ np.stack(means) / nominal[there].sum()
@@ -149,7 +161,8 @@ def by_regression(
 
     ``noise`` is relative to the sensitivity of a release with an outcome's share of the budget.
     """
-    algorithm, found = REGISTRY["regression"], []
+    algorithm = REGISTRY["regression"]
+    found = []
     design = people.design()
     design[0] = 2 * design[0] - 1
     design[1:3] = np.clip(design[1:3] / _LIMIT, -1, 1)
@@ -163,9 +176,17 @@ def by_regression(
         target = np.clip((people.outcomes[place] - people.location[place]) / unit, -1, 1)
         site = TableData(np.vstack([design, target]), views)
         sizes = (len(target),)
-        shape = Shape(len(design) + 1, sizes, sizes, "subject", 0, views)
+        shape = Shape(
+            features=len(design) + 1,
+            subjects=sizes,
+            samples=sizes,
+            unit="subject",
+            voxels=0,
+            views=views,
+        )
         plan = algorithm(parameters, shape)
-        (stage, *_), run = plan.planned(), plan.run()
+        stage, *_ = plan.planned()
+        run = plan.run()
         query = next(run)
         mean = plan.statistics[query.statistic](plan, site, query, stage.bound)
         deviation = stage.bound.sensitivity(len(target)) * noise
@@ -198,7 +219,8 @@ def judged(
     withheld.
     """
     effect, error, low, high = (unit * found[name] for name in ("effect", "error", "low", "high"))
-    shown, null = np.isfinite(effect), null & np.isfinite(effect)
+    shown = np.isfinite(effect)
+    null = null & np.isfinite(effect)
     return {
         "square": mean_of(np.square(effect - truth), shown),
         "stated": mean_of(np.square(error), shown),

@@ -85,7 +85,9 @@ def measured(
     runs: int, analysis: dict[str, object], width: float = WIDTH
 ) -> tuple[dict[float, Tally], Tally]:
     """Return statistics of the runs of a study at every ε, and of pooled data."""
-    tallies, pool, truth = {e: Tally() for e in LEVELS}, Tally(), difference()
+    tallies = {e: Tally() for e in LEVELS}
+    pool = Tally()
+    truth = difference()
     top = int(np.argmax(truth))
     for number in range(runs):
         people = _people(number, width)
@@ -95,7 +97,8 @@ def measured(
         for epsilon, tally in tallies.items():
             noise = noise_of(epsilon, SITES)
             result = run_trial(trial, noise, np.random.default_rng((number, 17)))
-            null, large = truth < 0.01, truth > 0.25
+            null = truth < 0.01
+            large = truth > 0.25
             tally.add(
                 **judged(result.arrays, truth, null, _DEVIATION),
                 forecast=(_DEVIATION * float(result.numbers["forecast_error"])) ** 2,
@@ -108,7 +111,8 @@ def measured(
 
 
 def _row(epsilon: float, name: str, tally: Tally, pool: Tally) -> list[str]:
-    error, cutoff = tally.root("square"), tally.mean("cutoff")
+    error = tally.root("square")
+    cutoff = tally.mean("cutoff")
     return [
         f"{epsilon:g}",
         name,

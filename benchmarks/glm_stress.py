@@ -32,7 +32,8 @@ STRESS = {
 
 def stressed(cell: Cell, runs: int, epsilon: float, unkind: Unkind) -> Tally:
     """Return statistics of runs with one difficulty, and how often the plan is worth it."""
-    tally, noise = Tally(), noise_of(epsilon, cell[2])
+    tally = Tally()
+    noise = noise_of(epsilon, cell[2])
     for number in range(runs):
         generator = np.random.default_rng((number, 14, *cell))
         people = make_people(*cell, generator, unkind=unkind)

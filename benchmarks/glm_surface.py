@@ -48,7 +48,10 @@ def places() -> SurfacePlaces:
 @lru_cache(maxsize=1)
 def some_places(step: int) -> SurfacePlaces:
     """Return every ``step``-th vertex of fsaverage5, and the anchors."""
-    whole, found, where, start = places(), [], [], 0
+    whole = places()
+    found = []
+    where = []
+    start = 0
     for side in whole.modes:
         rows = np.union1d(np.arange(0, len(side.vectors), step), side.anchors)
         anchors = np.searchsorted(rows, side.anchors)
@@ -137,7 +140,8 @@ def people_on_surfaces(
     people = make_people(persons, 1, sites, generator, effect=0.0, unkind=hard)
     waves = _waves(where, smoothness, patched=patched)
     draw = partial(_fields, generator=generator, waves=waves)
-    values, width = draw(persons), np.log(unkind.variances) / 4
+    values = draw(persons)
+    width = np.log(unkind.variances) / 4
     rows = np.concatenate([np.linalg.norm(side, axis=1) for side in waves])
     if unkind.skewed:
         fields = np.exp(values / rows[:, None] * _LOG)
@@ -149,7 +153,8 @@ def people_on_surfaces(
     level = unkind.ages * generator.standard_normal(sites)
     values += (0.6 * (draw(sites) + draw(1) * level))[:, people.site]
     covariates = people.covariates + np.outer((1, 0, 0), level[people.site])
-    slopes, truth = draw(3) * (0.3, 0.2, 0.15), unkind.effect * difference(where)
+    slopes = draw(3) * (0.3, 0.2, 0.15)
+    truth = unkind.effect * difference(where)
     if patched:
         halves = np.split(truth, [len(where.modes[0].vectors)])
         truth = np.concatenate([rows @ h for rows, h in zip(patches(where), halves, strict=True)])
@@ -180,8 +185,11 @@ def measured(
     runs: int, persons: int, smoothness: float, *, heavy: bool = False
 ) -> tuple[dict[float, Tally], Tally]:
     """Return statistics of the runs of a study at every ε, and without privacy."""
-    tallies, pool, where = {e: Tally() for e in LEVELS}, Tally(), some_places(STEP)
-    unkind, truth = UnkindMaps(heavy=heavy), difference(where)
+    tallies = {e: Tally() for e in LEVELS}
+    pool = Tally()
+    where = some_places(STEP)
+    unkind = UnkindMaps(heavy=heavy)
+    truth = difference(where)
     for number in range(runs):
         generator = np.random.default_rng((number, persons, 34))
         people = people_on_surfaces(persons, generator, smoothness, where, unkind=unkind)

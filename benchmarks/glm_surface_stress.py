@@ -53,7 +53,9 @@ COLUMNS = "cell | sites | t | coverage | withheld | stated / RMSE | F | F found 
 def _stated(people: People, unkind: UnkindMaps) -> dict[str, Any]:
     """Return public mean and deviation of every column, and sites' means if they are declared."""
     usual = ((-unkind.off, unkind.wide, AGE_SCALE), (0.0, 1.0, AGE_SCALE), (0.0, 1.0, 1.0))
-    names, covariates, means = [f"{name}1" for name in COVARIATES], {}, {}
+    names = [f"{name}1" for name in COVARIATES]
+    covariates = {}
+    means = {}
     for name, row, (mean, deviation, scale) in zip(names, people.covariates, usual, strict=True):
         covariates[name] = {"mean": mean / scale, "deviation": deviation / scale}
         means[name] = _means(people, row / scale)
@@ -74,7 +76,10 @@ def trial_of_levels(people: People, unkind: UnkindMaps, generator: np.random.Gen
         stated["site_means"]["second1"] = _means(people, second)
     norms = {name: tuple(getattr(people, name).tolist()) for name in ("location", "deviation")}
     return trial_of(
-        *(people.outcomes, people.group, np.vstack(columns), people.site),
+        people.outcomes,
+        people.group,
+        np.vstack(columns),
+        people.site,
         names=(*COVARIATES, "second"),
         contrasts="all",
         anyway=True,
@@ -87,7 +92,10 @@ def _people(
     generator: np.random.Generator, unkind: UnkindMaps, sites: int, *, patched: bool = False
 ) -> People:
     return people_on_surfaces(
-        *(PERSONS, generator, SMOOTHNESS, some_places(STEP)),
+        PERSONS,
+        generator,
+        SMOOTHNESS,
+        some_places(STEP),
         unkind=unkind,
         sites=sites,
         patched=patched,
@@ -120,7 +128,8 @@ def by_f(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
     p = np.array([row[5] for row in joint(released, ["dx1", "second1"]).rows])
     each = np.array([row[2:] for row in compare_coefficients(released, "dx1").rows])
     low, high = people.deviation * each[:, 5:].T
-    truth, large = people.truth, people.truth > 0.25
+    truth = people.truth
+    large = people.truth > 0.25
     return {
         "F": float(np.mean(p[np.abs(truth) < 0.01] < 0.05)),
         "power": float(np.mean(p[large] < 0.05)) if large.any() else 0.0,
@@ -133,7 +142,8 @@ def main(runs: int = 4, *counts: int) -> None:
     print(f"{runs} runs of t a row\n")
     heading(COLUMNS)
     for sites, (name, unkind) in product(counts or SITES, CELLS.items()):
-        t, f = Tally(), Tally()
+        t = Tally()
+        f = Tally()
         for number in range(_MORE * runs):
             f.add(**by_f(unkind, sites, number))
         for number in range(runs):

@@ -188,7 +188,8 @@ def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator
     home = np.sort(generator.integers(sites, size=units))
     sizes = 1 + generator.choice(len(cell.sizes), units, p=cell.sizes)
     unit = np.repeat(np.arange(units), sizes)
-    site, rows = home[unit], len(unit)
+    site = home[unit]
+    rows = len(unit)
     level = generator.standard_normal(sites)
     own = 0.8 * generator.standard_normal(units)[unit]
     age = own + cell.apart * generator.standard_normal(rows) + cell.ages * level[site]
@@ -197,7 +198,8 @@ def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator
     chance = generator.uniform(*cell.part, sites)[site]
     drawn = generator.random(rows if cell.kind == "family" else units)
     if cell.kind != "family":
-        sex, drawn = sex[unit], drawn[unit]
+        sex = sex[unit]
+        drawn = drawn[unit]
     elif cell.alike:
         same = generator.random(units)[unit] < cell.alike
         drawn = np.where(same, generator.random(units)[unit], drawn)
@@ -265,7 +267,9 @@ def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
     flat = blocks.reshape(most * len(table), -1)
     part = np.nanmean((blocks[:, len(rows.outcomes)] + 1) / 2, axis=0)
     starts, home = np.unique(rows.unit, return_index=True)
-    groups, sites, sizes = {}, [], []
+    groups = {}
+    sites = []
+    sizes = []
     for site in np.unique(rows.site):
         own = starts[rows.site[home] == site]
         groups[f"s{site}"] = [float((1 - part[own]).sum()), float(part[own].sum())]
@@ -280,14 +284,23 @@ def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
         "anyway": True,
         **analysis,
     }
-    shape = Shape(len(table), tuple(sizes), tuple(sizes), "subject", 0, views, tuple(groups))
+    shape = Shape(
+        features=len(table),
+        subjects=tuple(sizes),
+        samples=tuple(sizes),
+        unit="subject",
+        voxels=0,
+        views=views,
+        sites=tuple(groups),
+    )
     return Trial(GlmParameters.model_validate(values), tuple(sites), shape)
 
 
 def study_of(cell: Cell, rows: Rows, differ: float | None = None) -> Trial:
     """Return the study of a cell, by default with the correct fraction of units that differ."""
     known = public_of(cell)
-    usual, age = known.deviation, known.age * _DEVIATION
+    usual = known.deviation
+    age = known.age * _DEVIATION
     given: dict[str, Any] = {
         "norms": {"location": -usual * cell.off, "deviation": usual * cell.wide},
         "covariates": {
@@ -345,13 +358,16 @@ def one_run(
     found = run_trial(trial, noise, generator)
     # The slope of age is reported for one public standard deviation.
     known = public_of(cell)
-    own, scale = truth_of(cell), cell.wide * known.age if cell.kind == "age" else 1.0
+    own = truth_of(cell)
+    scale = cell.wide * known.age if cell.kind == "age" else 1.0
     column = rows.columns[0] / _DEVIATION if cell.kind == "age" else rows.group
     pooled = least_squares(rows, cell.icc, column)
     unit = known.deviation * cell.wide / scale
-    null, told = own == 0, found.arrays["withheld"] < 1
+    null = own == 0
+    told = found.arrays["withheld"] < 1
     low, high = (unit * found.arrays[name] for name in ("low", "high"))
-    wrong, inside = found.arrays["p"] < 0.05, (low <= own) & (own <= high)
+    wrong = found.arrays["p"] < 0.05
+    inside = (low <= own) & (own <= high)
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     return {
         **judged(found.arrays, own, null, unit),
@@ -371,13 +387,17 @@ def row_of(name: str, sites: int, epsilon: float | None, runs: range) -> list[st
         tally.add(**one_run(CELLS[name], sites, epsilon, number))
     size, covered, withheld, null = map(tally.mean, ("size", "covered", "withheld", "null"))
     if null:  # only outcomes that are not withheld count
-        size, covered = tally.mean("wrong") / null, tally.mean("inside") / (1 - withheld)
+        size = tally.mean("wrong") / null
+        covered = tally.mean("inside") / (1 - withheld)
     error = tally.root("square")
     return [
-        *(name, str(sites), "none" if epsilon is None else f"{epsilon:g}"),
+        name,
+        str(sites),
+        "none" if epsilon is None else f"{epsilon:g}",
         *(f"{each:.3f}" for each in (size, covered, withheld)),
         *tally.over(error, "stated", "forecast", digits=2),
-        *(f"{error:.3f}", f"{error / tally.root('pooled'):.2f}"),
+        f"{error:.3f}",
+        f"{error / tally.root('pooled'):.2f}",
     ]
 
 

@@ -98,7 +98,8 @@ def noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
     """Compare a run's effects, or those on means of outcomes, with the truth, in the tally."""
     found = {name: result.arrays[f"{prefix}{name}"] for name in ("effect", "error", "p", "q")}
     limits = {name: result.arrays[f"{prefix}{name}"] for name in ("low", "high")}
-    null, told = truth == 0, found["q"] <= 0.05
+    null = truth == 0
+    told = found["q"] <= 0.05
     tally.add(
         **judged(found | limits, truth, null),
         falsely=float((told & null).sum() / max(1, told.sum())),
@@ -107,14 +108,16 @@ def noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
 
 def row_of(name: str, tally: Tally) -> list[str]:
     """Return the cells of a row, with dashes for tests if every outcome has an effect."""
-    error, sizes = tally.root("square"), tally.texts("size", "falsely")
+    error = tally.root("square")
+    sizes = tally.texts("size", "falsely")
     sizes = sizes if np.isfinite(tally.found["size"]).any() else ["–", "–"]
     rest = tally.over(error, "stated", "forecast")
     return [name, f"{error:.3f}", *tally.texts("covered"), *sizes, *rest]
 
 
 def _variant(cell: Cell, runs: int, epsilon: float, make: Variant) -> Tally:
-    tally, noise = Tally(), noise_of(epsilon, cell[2])
+    tally = Tally()
+    noise = noise_of(epsilon, cell[2])
     for number in range(runs):
         generator = np.random.default_rng((number, 11, *cell))
         people = make_people(*cell, generator)
@@ -142,7 +145,9 @@ def _means(cell: Cell, runs: int, epsilon: float, size: int, alike: float | None
 
     ``alike`` is the standard deviation of sites' offsets if they and covariates act equally on all.
     """
-    tally, noise, entries = Tally(), noise_of(epsilon, cell[2]), cell[1]
+    tally = Tally()
+    noise = noise_of(epsilon, cell[2])
+    entries = cell[1]
     parts = np.array_split(np.arange(entries), max(entries // size, 1))
     names = {f"g{n}": [f"brain{v + 1}" for v in part] for n, part in enumerate(parts)}
     for number in range(runs):
@@ -177,14 +182,17 @@ def _maps(cell: Cell, runs: int, epsilon: float, block: int) -> Tally:
     standard deviations of the resulting voxels.
     """
     persons, _, sites = cell
-    tally, noise, entries = Tally(), noise_of(epsilon, sites), (_EDGE // block) ** 2
+    tally = Tally()
+    noise = noise_of(epsilon, sites)
+    entries = (_EDGE // block) ** 2
     place = np.zeros((_EDGE, _EDGE))
     place[: _EDGE // 2, : _EDGE // 2 - 2] = 0.5
     for number in range(runs):
         generator = np.random.default_rng((number, 13, *cell))
         people = make_people(persons, entries, sites, generator, effect=0.0)
         own = _smooth(generator.standard_normal((_EDGE**2, persons)))
-        whole, own = own.std(), _coarse(own, block)
+        whole = own.std()
+        own = _coarse(own, block)
         scale = own.std()
         offsets = _smooth(generator.standard_normal((_EDGE**2, sites)))
         outcomes = own / scale + 0.6 * _coarse(offsets, block)[:, people.site] / scale

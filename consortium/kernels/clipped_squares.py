@@ -33,7 +33,8 @@ def clipped_part(squares: Array, total: float, bound: float) -> Array:
     normal = tuple(zip(np.square(nodes), weights / weights.sum(), strict=True))
     lost = np.zeros(len(squares))
     for _ in range(_STEPS):
-        whole, kept = squares / (1.0 - lost), np.zeros(len(squares))
+        whole = squares / (1.0 - lost)
+        kept = np.zeros(len(squares))
         for square, weight in normal:
             norm = np.sqrt(np.square(whole * square) + others)
             kept += weight * square * (bound / np.maximum(norm, bound))

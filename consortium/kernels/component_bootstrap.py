@@ -114,7 +114,8 @@ def find_directions(
     """
     size = len(matrix)
     values, vectors = eigh(matrix)
-    values, vectors = values[::-1], one_sign(vectors[:, ::-1])
+    values = values[::-1]
+    vectors = one_sign(vectors[:, ::-1])
     bulk = float(np.median(values))
     width = max(law.edge, bulk - float(values[-1]))
     # The largest eigenvalue of noise is about size^(-2/3) around the edge (Tracy and Widom).
@@ -130,7 +131,17 @@ def find_directions(
         strengths = np.where(values[:count] > limit, strengths, within)
     rest = vectors[:, count:] * np.sqrt(np.maximum(values[count:] - values[-1], 0.0))
     vectors = vectors[:, :count]
-    return NoisyDirections(vectors, strengths, excess, seen, bulk, values, rest, limit, law)
+    return NoisyDirections(
+        vectors=vectors,
+        strengths=strengths,
+        excess=excess,
+        seen=seen,
+        bulk=bulk,
+        eigenvalues=values,
+        rest=rest,
+        limit=limit,
+        law=law,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +186,8 @@ class Networks:
         for weights in self.replayed:
             values = paint(weights)
             values = values - (values if paint is centre else centre(weights)).mean(axis=0)
-            total, squares = total + values, squares + values**2
+            total = total + values
+            squares = squares + values**2
         count = len(self.replayed)
         return np.sqrt(np.maximum(squares - total**2 / count, 0.0) / (count - 1))
 
@@ -198,8 +210,10 @@ def find_networks(
         none = np.zeros((0, *weights.shape))
         return Networks(weights, none[:, 0], none, np.zeros(0))
     signs = np.where(np.mean(maps**3, axis=0) < 0, -1.0, 1.0)
-    maps, weights = maps * signs, weights * signs
-    correlations, replayed = [], []
+    maps = maps * signs
+    weights = weights * signs
+    correlations = []
+    replayed = []
     for _ in range(replays):
         other, again = way.again(*directions.again(generator), size, generator)
         cosines = maps.T @ other / len(maps)

@@ -172,7 +172,8 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
         sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
-    sampling, freedom = shrink_squares(sums, expected), freedom_of_squares(expected.persons)
+    sampling = shrink_squares(sums, expected)
+    freedom = freedom_of_squares(expected.persons)
     if len(sums.squares) == 1:
         sampling, freedom = _single_square(sums, expected)
     lost = clipped_part(sampling, float(np.square(sampling).sum()), sums.widest)
@@ -188,10 +189,29 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     leak += (expected.bias * divisor) ** 2
     unsure = doubt + divisor**2 * expected.unsure
     other = privacy + leak + sums.tails
-    each = effects_of(sums.effects, sampling, other, divisor, unsure, freedom)
-    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom, balance
-    found = each, divisor, doubt, sampling, sites, expected.clip
-    return Effects(*found, *parts, sums.tails, lost)
+    each = effects_of(
+        sums=sums.effects,
+        sampling=sampling,
+        other=other,
+        divisor=divisor,
+        doubt=unsure,
+        freedom=freedom,
+    )
+    return Effects(
+        each=each,
+        divisor=divisor,
+        doubt=doubt,
+        variances=sampling,
+        sites=sites,
+        clip=expected.clip,
+        sampling=float(sampling.mean()),
+        privacy=float(np.mean(privacy)),
+        leak=leak,
+        freedom=freedom,
+        balance=balance,
+        tails=sums.tails,
+        lost=lost,
+    )
 
 
 def expected_balance(expected: Expected) -> float:
@@ -289,7 +309,15 @@ def tested_effects(
     own = freedom * (total / sampling) ** 2
     p = 2 * stdtr(own, -np.abs(statistics))
     widths = np.sqrt(total + effects**2 * doubt)
-    return Estimates(effects, errors, statistics, own, p, false_discovery(p), widths)
+    return Estimates(
+        effects=effects,
+        errors=errors,
+        statistics=statistics,
+        freedom=own,
+        p=p,
+        q=false_discovery(p),
+        widths=widths,
+    )
 
 
 def shrink_gaussian(found: float, noise: float, centre: float, width: float) -> tuple[float, float]:

@@ -33,10 +33,12 @@ def entry_variances(mean: Array, squares: Array, level: Array, bound: float) -> 
     bound : float
         Largest norm of a participant's entries.
     """
-    many, own = len(mean), math.sqrt(2.0) * bound * level  # noise of a mean square
+    many = len(mean)
+    own = math.sqrt(2.0) * bound * level  # noise of a mean square
     found = squares - np.square(mean) + level**2
     noise = own**2 + 4.0 * np.square(mean) * level**2
-    centre, kept = float(np.median(found)), 1.0
+    centre = float(np.median(found))
+    kept = 1.0
     if many > 3:
         apart = (_NORMAL * float(np.median(np.abs(found - centre)))) ** 2
         expected = float(noise.mean()) * (many - 3) / (many - 1)

@@ -124,13 +124,15 @@ def combine_projectors(
         Whether the truth is the mean of the hospital's own population, instead of that of all
         hospitals.
     """
-    own, kept = mean_of_projectors(directions, len(release)), max(u.shape[1] for u in directions)
+    own = mean_of_projectors(directions, len(release))
+    kept = max(u.shape[1] for u in directions)
     others = without_own(release, own, taken.part)
     spreads = measure_spreads(own, directions, others, kept, taken)
     room = len(own) / kept
     off_own, off_others = expected_errors(spreads, taken, room, at_home=at_home)
     share = off_others / (off_own + off_others)
-    rest, many = 1.0 - share, taken.everybody - taken.persons
+    rest = 1.0 - share
+    many = taken.everybody - taken.persons
     count = 1.0 / (share**2 / taken.persons + rest**2 / many)
     off_own, off_others = expected_errors(spreads.reported, taken, room, at_home=at_home)
 
@@ -138,14 +140,14 @@ def combine_projectors(
         return math.sqrt(2.0 * max(off - spreads.overall / persons, 0.0))
 
     return Posterior(
-        share * own + rest * others,
-        own,
-        share,
-        count,
-        deviation(share**2 * off_own + rest**2 * off_others, count),
-        deviation(off_own, taken.persons),
-        spreads,
-        taken,
+        matrix=share * own + rest * others,
+        own=own,
+        share=share,
+        persons=count,
+        deviation=deviation(share**2 * off_own + rest**2 * off_others, count),
+        own_deviation=deviation(off_own, taken.persons),
+        spreads=spreads,
+        taken=taken,
     )
 
 
@@ -159,7 +161,9 @@ def measure_spreads(
     means over all entries. The estimate of β' is shrunk by its standard error from the noise,
     2t²/d. Between Σ and N, β is scaled up by the ratio of v to v'.
     """
-    size, persons, rest = len(own), taken.persons, taken.everybody - taken.persons
+    size = len(own)
+    persons = taken.persons
+    rest = taken.everybody - taken.persons
     within = _between_subspaces(own, directions, others, kept)
     overall = _unbiased(float(np.trace(own) - np.sum(own**2)), persons) / size**2
     apart = float(np.sum((own - others) ** 2)) / size**2 - taken.noise * (1.0 + 1.0 / size)

@@ -40,7 +40,8 @@ def add_volume_moments(total: Array, block: Array, bound: float) -> Array:
     ‖x xᵀ‖ = ‖x‖², so clipping the volume clips its moment. Volumes are converted to float64 and
     clipped in one small buffer, which stays in the processor's cache.
     """
-    reach, (features, volumes) = math.sqrt(bound), block.shape
+    reach = math.sqrt(bound)
+    features, volumes = block.shape
     room = np.empty((features, min(_VOLUMES, volumes)), order="F")
     for start in range(0, volumes, _VOLUMES):
         wide = room[:, : min(_VOLUMES, volumes - start)]

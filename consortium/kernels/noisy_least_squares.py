@@ -103,14 +103,17 @@ class Fit:
         # Eliminating all except q_k and q_y leaves the inverse of this 2 x 2 part of the inverse.
         wanted = self.moment.coefficients
         own = _squares(wanted, inner[:-1, :-1])
-        mixed, last = wanted @ inner[:-1, -1], inner[-1, -1]
+        mixed = wanted @ inner[:-1, -1]
+        last = inner[-1, -1]
         root = np.sqrt(np.maximum(mixed**2 - own * last, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.stack([(mixed - root) / last, (mixed + root) / last])
         if not np.isfinite(ends).all():
             return None
-        ends_at, value = -ends / self.moment.weights[-1], self.coefficients
-        low, high = ends_at.min(axis=0), ends_at.max(axis=0)
+        ends_at = -ends / self.moment.weights[-1]
+        value = self.coefficients
+        low = ends_at.min(axis=0)
+        high = ends_at.max(axis=0)
         return value - self.widening * (value - low), value + self.widening * (high - value)
 
     def apart(self, confidence: float) -> Array:
@@ -170,7 +173,8 @@ class Fit:
         if not holds.any():  # the interval is shorter than the steps of the grid
             return ExplainedShare(value, value, value, whole)
         low, high = shares[holds][[0, -1]]
-        low, high = min(float(low), value), max(float(high), value)
+        low = min(float(low), value)
+        high = max(float(high), value)
         return None if low <= 0.0 and high >= 1.0 else ExplainedShare(value, low, high, whole)
 
     def _freed(self, q: Array, places: slice) -> tuple[float, float]:
@@ -192,7 +196,8 @@ class Fit:
 
 def least_squares(moment: NoisyMoment) -> Fit:
     """Solve the normal equations without regularization."""
-    weights, rows = moment.weights, moment.matrix[:-1]
+    weights = moment.weights
+    rows = moment.matrix[:-1]
     right = -rows[:, -1] / weights[-1]
     try:
         solution = np.linalg.solve(rows[:, :-1], right)

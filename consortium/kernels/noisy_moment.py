@@ -98,14 +98,22 @@ def noisy_moment(
         Directions in which the entries of all participants are equal.
     """
     entries = len(still)
-    turn, lift = np.eye(len(weights)), np.eye(entries)
+    turn = np.eye(len(weights))
+    lift = np.eye(entries)
     if still.size:
         kept = null_space((still / weights[:entries, None]).T)
         lift = weights[:entries, None] * kept
         turn = block_diag(kept, np.eye(len(weights) - entries))
         weights = np.concatenate([np.ones(kept.shape[1]), weights[entries:]])
     known = turn.T @ matrix @ turn if still.size else matrix.copy()
-    found = NoisyMoment(known, weights, lift, parts, deviation, units)
+    found = NoisyMoment(
+        matrix=known,
+        weights=weights,
+        lift=lift,
+        parts=parts,
+        deviation=deviation,
+        units=units,
+    )
     at = found.constants
     known[at, at] = np.diag(parts * np.square(weights[at]))
     return found if deviation else _without_empty(found)
@@ -117,8 +125,10 @@ def _without_empty(moment: NoisyMoment) -> NoisyMoment:
     It is for moments without noise. A level without participants leads to such a direction, and
     fewer participants than entries lead to many.
     """
-    at, count = moment.constants, moment.constants.start
-    own, mixed = moment.matrix[:count, :count], moment.matrix[:count, at]
+    at = moment.constants
+    count = moment.constants.start
+    own = moment.matrix[:count, :count]
+    mixed = moment.matrix[:count, at]
     within = own - mixed @ np.linalg.solve(moment.matrix[at, at], mixed.T)
     values, vectors = np.linalg.eigh(within)
     empty = values <= EMPTY * max(float(np.diag(own).max(initial=0.0)), np.finfo(float).tiny)

@@ -93,7 +93,8 @@ def estimate_shares(
 
 def _drawn_together(shares: Array, noise: float) -> tuple[Array, Array]:
     """Return shares shrunk to their mean in proportion to their noise, and their noise variance."""
-    mean, variance = float(shares.mean()), noise**2
+    mean = float(shares.mean())
+    variance = noise**2
     around = float(np.mean(np.square(shares - mean)))
     kept = max(0.0, 1 - variance / around) if around > 0 else 0.0
     left = variance * (kept + (1 - kept) / len(shares))
@@ -105,12 +106,14 @@ def _by_cubes(shares: Array, noise: float, places: Array) -> tuple[Array, Array]
     if not noise:
         return shares, np.zeros(len(shares))
     even = np.arange(len(shares)) % 2 == 0
-    best, least = np.full(len(shares), shares.mean()), float(shares.var())
+    best = np.full(len(shares), shares.mean())
+    least = float(shares.var())
     for edge in _edges(places):
         averages = _averages_around(shares, places, edge, even)
         error = float(np.mean(np.square(shares - averages)))
         if error < least:
-            least, best = error, averages
+            least = error
+            best = averages
     variances = np.full(len(shares), noise**2 / len(shares))
     if np.ptp(best):
         for half in (even, ~even):

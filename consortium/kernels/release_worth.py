@@ -66,5 +66,6 @@ def variance_of_projectors(strengths: Array, size: int) -> float:
     size : int
         d, more than K.
     """
-    inside, kept = np.clip(strengths, 0.0, 1.0), len(strengths)
+    inside = np.clip(strengths, 0.0, 1.0)
+    kept = len(strengths)
     return BETWEEN * float(np.sum(inside * (1.0 - inside))) / (kept * (size - kept))

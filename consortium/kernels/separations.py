@@ -100,13 +100,15 @@ def varimax(loadings: Array, iterations: int = ITERATIONS, tolerance: float = TO
     array, shape (R, R)
         T. Iteration starts from the identity, so every party computes the same rotation.
     """
-    rotation, last = np.eye(loadings.shape[1]), 0.0
+    rotation = np.eye(loadings.shape[1])
+    last = 0.0
     for _ in range(iterations):
         turned = loadings @ rotation
         squares = turned * turned
         slopes = loadings.T @ (turned * (squares - squares.mean(axis=0)))
         left, sizes, right = np.linalg.svd(slopes)
-        rotation, total = left @ right, float(sizes.sum())
+        rotation = left @ right
+        total = float(sizes.sum())
         if total <= last * (1.0 + tolerance):
             break
         last = total

@@ -57,8 +57,10 @@ class SmoothBasis:
     @cached_property
     def centres(self) -> Array:
         """Places of the blobs in mm, shape (d, 3)."""
-        low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
-        cell, middle = self.cutoff / math.sqrt(2.0), (low + high) / 2.0
+        low = self.coordinates.min(axis=0)
+        high = self.coordinates.max(axis=0)
+        cell = self.cutoff / math.sqrt(2.0)
+        middle = (low + high) / 2.0
         reach = np.ceil((high - low) / 2.0 / cell) + 1
         if not 2 * np.prod(2 * reach + 1) <= _MOST_PLACES:
             raise StudyError(
@@ -141,7 +143,8 @@ class SmoothBasis:
 
     def _blobs(self, coordinates: Array, centres: Array) -> csc_array:
         width = WIDTH * self.cutoff
-        voxels, places = cKDTree(coordinates), cKDTree(centres)
+        voxels = cKDTree(coordinates)
+        places = cKDTree(centres)
         near = voxels.sparse_distance_matrix(places, _REACH * width, output_type="coo_matrix")
         values = np.exp(-0.5 * np.square(near.data / width))
         return csc_array((values, (near.row, near.col)), shape=near.shape)

@@ -49,7 +49,8 @@ def whiten(maps: Array, keep: int | None = None) -> tuple[Array, Array]:
     whitening : array, shape (R, R')
         Matrix that turns the centred maps into ``white``.
     """
-    mean, second = maps.mean(axis=0), maps.T @ maps / len(maps)
+    mean = maps.mean(axis=0)
+    second = maps.T @ maps / len(maps)
     second[np.diag_indices_from(second)] += 1e-12 * np.trace(second) + np.finfo(np.float64).tiny
     # Fraction of each direction's mean square that is variance: from 0 to 1.
     values, vectors = eigh(second - np.outer(mean, mean), second)

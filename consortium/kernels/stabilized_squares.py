@@ -28,7 +28,8 @@ def stabilized_squares(moment: NoisyMoment) -> Array:
 
 def _in_moment(moment: NoisyMoment) -> Array:
     """Return w divided by the weights, in the moment's own coordinates, length P."""
-    at, count = moment.constants, moment.constants.start
+    at = moment.constants
+    count = moment.constants.start
     products = moment.matrix[at, at]
     # Subtract the mean of the rows of x, or each site's mean.
     centre = np.hstack([np.eye(count), -np.linalg.solve(products, moment.matrix[at, :count]).T])
@@ -52,7 +53,8 @@ def _in_moment(moment: NoisyMoment) -> Array:
 
 def _error(moment: NoisyMoment, centre: Array, coefficients: Array) -> Array:
     """Return the covariance of cov(x, y) − Σ w at given coefficients, P x P."""
-    at, count = moment.constants, len(coefficients)
+    at = moment.constants
+    count = len(coefficients)
     response = moment.matrix[at, -1] / moment.weights[-1]
     levels = np.linalg.solve(
         moment.matrix[at, at], response - moment.matrix[at, :count] @ coefficients

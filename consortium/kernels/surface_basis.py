@@ -62,7 +62,8 @@ class SurfaceBasis:
     @cached_property
     def centres(self) -> Array:
         """Anchors in mm, around which the maps are located: shape (d, 3)."""
-        places, start = [], 0
+        places = []
+        start = 0
         for side, size in zip(self.modes, self.sizes, strict=True):
             places.append(self.coordinates[start + side.anchors[:size]])
             start += len(side.vectors)

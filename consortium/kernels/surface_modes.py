@@ -79,10 +79,12 @@ def surface_modes(
     inside = triangles[cortex[triangles].any(axis=1)]
     used = np.unique(inside)
     renumbered = np.searchsorted(used, inside)
-    points, own = coordinates[used], cortex[used]
+    points = coordinates[used]
+    own = cortex[used]
     stiffness, mass = _elements(points, renumbered)
     k = max(2, min(most, len(used) // _PART))
-    area, roots = float(mass.sum()), 1 / np.sqrt(mass)
+    area = float(mass.sum())
+    roots = 1 / np.sqrt(mass)
     scaled = csc_array(diags_array(roots) @ stiffness @ diags_array(roots))
     start = np.linspace(1.0, 2.0, len(used))  # the same at every party
     found, vectors = eigsh(
@@ -106,8 +108,10 @@ def _one_sign(vectors: Array) -> Array:
 
 def _elements(points: Array, triangles: Array) -> tuple[csc_array, Array]:
     """Return the stiffness, and each vertex's third of its triangles' area."""
-    corners, many = points[triangles], len(points)
-    one, other = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    corners = points[triangles]
+    many = len(points)
+    one = corners[:, 1] - corners[:, 0]
+    other = corners[:, 2] - corners[:, 0]
     doubled = np.linalg.norm(np.cross(one, other), axis=1)
     stiffness = csc_array((many, many))
     for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
@@ -131,7 +135,8 @@ def _anchors(points: Array, triangles: Array, own: Array, count: int) -> Array:
     shape = len(points), len(points)
     graph = csr_array((np.maximum(lengths, 1.0), (ends[:, 0], ends[:, 1])), shape=shape)
     places = np.flatnonzero(own)
-    nearest, chosen = np.full(len(places), np.inf), [0]
+    nearest = np.full(len(places), np.inf)
+    chosen = [0]
     for _ in range(min(count, len(places)) - 1):
         away = dijkstra(graph, directed=False, indices=places[chosen[-1]])[places]
         nearest = np.minimum(nearest, away)

@@ -107,7 +107,8 @@ def _of_tile(left: Array, tile: Array) -> Array:
 
 def _one_by_one(left: Array, tile: Array) -> Array:
     """Multiply each column in a call of its own, always from the same place in memory."""
-    turned, room = np.ascontiguousarray(left.T), np.empty((1, len(tile)))
+    turned = np.ascontiguousarray(left.T)
+    room = np.empty((1, len(tile)))
     product = np.empty((len(left), tile.shape[1]))
     for place, column in enumerate(tile.T):
         room[0] = column

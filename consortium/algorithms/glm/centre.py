@@ -156,7 +156,8 @@ class Glm(GlmPlan):
         """Run the rounds: counts, first look, a stop if the precision is too low, and estimates."""
         plan = self
         stages = {release.stage: release for release in plan.releases}
-        counted, centring = dict[str, Array](), expected_centring(plan)
+        counted = dict[str, Array]()
+        centring = expected_centring(plan)
         if "counts" in stages:
             stage = stages["counts"]
             release = yield Query("counts", stage.statistic)
@@ -168,16 +169,15 @@ class Glm(GlmPlan):
         reason = why_hopeless_now(plan, learned, centring)
         if self.shape.noise > 0 and reason and not self.parameters.anyway:
             return stopped_result(plan, learned, reason, centring)
-        stage, heard = stages["contrast"], counted | learned.heard(plan)
+        stage = stages["contrast"]
+        heard = counted | learned.heard(plan)
         release = yield Query("contrast", stage.statistic, heard)
         there = centring.among(persons_in(plan, release))
         if not plan.covariates and not plan.design.column_share:
             own = replace(learned.adjustment, information=there.information[0])
             learned = replace(learned, adjustment=own)
-        expected, sums_of = (
-            expected_of(plan, there, learned),
-            ContrastRound(plan, there, learned, stage, release),
-        )
+        expected = expected_of(plan, there, learned)
+        sums_of = ContrastRound(plan, there, learned, stage, release)
         found = estimate_effects(sums_of.outcomes, expected)
         more = FurtherFindings(
             sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None,

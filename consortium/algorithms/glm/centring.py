@@ -66,8 +66,10 @@ def count_sentences(plan: GlmPlan) -> tuple[str, ...]:
 
 def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
     """Return a warning if released counts clearly contradict the shares that the study expects."""
-    groups, persons = there.groups, np.maximum(there.groups.persons, 1)
-    found, expected = groups.proportions, plan.groups.proportions
+    groups = there.groups
+    persons = np.maximum(there.groups.persons, 1)
+    found = groups.proportions
+    expected = plan.groups.proportions
     noise = np.sqrt(there.doubts) / persons
     far = (np.abs(found - expected) > np.maximum(_FAR, _CLEARLY * noise)) & (groups.persons > 0)
     if plan.columns.slope or not far.any():

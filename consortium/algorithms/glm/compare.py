@@ -31,7 +31,8 @@ def compare_presence(columns: Columns, data: SiteData, expected: float) -> tuple
     expected : float
         Fraction of the participants in the second group, as the study states it for this site.
     """
-    group, name = _fractions(columns, data), columns.group.label
+    group = _fractions(columns, data)
+    name = columns.group.label
     if not len(group):
         return ()
     found = float(group.mean())
@@ -82,7 +83,8 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Return a warning on the covariate in which groups differ more than expected, if any."""
-    table, places = there_of(data), [e.row for e in columns.covariates_of]
+    table = there_of(data)
+    places = [e.row for e in columns.covariates_of]
     second = table[columns.group.row] > columns.threshold
     few = min(int(second.sum()), int((~second).sum()))
     if few < _FEW or not places:
@@ -128,8 +130,11 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
     if table.shape[1] < _FEW:
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows
-        means, scales = np.nanmean(table, axis=1), np.nanstd(table, axis=1)
-    norms, found, usual = parameters.norms, list[str](), columns.deviation / TOTAL_DEVIATION
+        means = np.nanmean(table, axis=1)
+        scales = np.nanstd(table, axis=1)
+    norms = parameters.norms
+    found = list[str]()
+    usual = columns.deviation / TOTAL_DEVIATION
     far = np.abs(means - columns.location) > _FAR * usual
     wide = (scales > _FACTOR * usual) | (scales < usual / _FACTOR)
     if norms.location is not None and norms.deviation is not None and far.any():

@@ -89,9 +89,11 @@ def compare_declared(
 
 def _value(entry: GlmEntry, stated: float) -> float:
     """Return a stated mean in the vector's unit: for levels, the share of the participants."""
-    least, most = entry.middle - entry.half, entry.middle + entry.half
+    least = entry.middle - entry.half
+    most = entry.middle + entry.half
     if entry.levels:
-        least, most = 0.0, 1.0
+        least = 0.0
+        most = 1.0
     if (entry.levels or entry.limited) and not least <= stated <= most:
         raise StudyError(
             f"field 'analysis.site_means': the mean of '{entry.label}' must be from "

@@ -170,7 +170,8 @@ class Design:
         gap : float
             Difference of the groups in one covariate, in its standard deviations.
         """
-        choice, (sampling, privacy, leak) = self.choice, self.choice.parts
+        choice = self.choice
+        sampling, privacy, leak = choice.parts
         if self.noise == 0 or self.groups.slope or not self.covariates:
             return choice.parts
         costs = self._costs(choice.norm, choice.contrast_reach, choice.weights)
@@ -231,7 +232,9 @@ class Design:
         slope_reach : float, optional
             W_c of a slope (default: the smallest candidate).
         """
-        clip, noise, groups = CLIPPED[height], self.noise, self.groups
+        clip = CLIPPED[height]
+        noise = self.noise
+        groups = self.groups
         norm = height * math.sqrt(self.outcomes * self.root)
         slope_reach = slope_reach or min(SLOPE_REACHES)
         limit = slope_reach if groups.slope else self._contrast_reach(norm, clip)
@@ -242,7 +245,8 @@ class Design:
         reach = self._reach(limit, costs, shares)
         information, squares = groups.information(weights)
         if groups.slope:  # w is in units of ŝ
-            squares, information = float(groups.persons.sum()), self.unit * groups.persons.sum()
+            squares = float(groups.persons.sum())
+            information = self.unit * groups.persons.sum()
         else:
             squares *= 1 - self.expected_explained
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
@@ -257,18 +261,18 @@ class Design:
         if not groups.slope:
             divisor *= 1 - self.expected_explained
         return ChosenBound(
-            height,
-            clip,
-            left,
-            TOUCHED[height] * self.likeness.shared,
-            limit,
-            reach,
-            COVARIATE_LIMIT * limit if groups.slope else reach,
-            norm,
-            weights,
-            shares,
-            math.sqrt(sum(parts)) / divisor,
-            (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
+            height=height,
+            clip=clip,
+            left=left,
+            lost=TOUCHED[height] * self.likeness.shared,
+            contrast_reach=limit,
+            reach=reach,
+            divisor=COVARIATE_LIMIT * limit if groups.slope else reach,
+            norm=norm,
+            weights=weights,
+            shares=shares,
+            error=math.sqrt(sum(parts)) / divisor,
+            parts=(parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
         )
 
     @property
@@ -329,9 +333,11 @@ class Design:
         this part with the sites' levels adds (0.7 Σ a n (1 - k))² τ². The reference is the variance
         of means that are not shrunk. The correlation is a choice.
         """
-        persons, between = self.groups.persons, 1 - SLOPE_WITHIN
+        persons = self.groups.persons
+        between = 1 - SLOPE_WITHIN
         each = np.square(2 * self.covariate_reach * self.noise / persons) / share
-        left, weighted = each / (between + each), weights * persons
+        left = each / (between + each)
+        weighted = weights * persons
         hidden = np.square(weighted) @ left + np.square(TOGETHER * (weighted @ left))
         return float(between * hidden / (np.square(weighted) @ each))
 
@@ -399,7 +405,8 @@ class Design:
 
         Only sampling and the noise of T count.
         """
-        groups, noise = self.groups, self.noise
+        groups = self.groups
+        noise = self.noise
         fair = groups.largest[groups.spread > 0]
         limits = np.unique(np.concatenate([fair, np.linspace(0.5, 1.0, 11)]))
         each = groups.persons * groups.spread
@@ -410,7 +417,9 @@ class Design:
 
     def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
         """Return K_j of every block: the variance that its noise adds with the whole budget."""
-        reach, gap, explained = self.covariate_reach, self.slope, self.explained
+        reach = self.covariate_reach
+        gap = self.slope
+        explained = self.explained
         whole = limit * math.sqrt(1 + self.covariates * self.importance**2)
         costs = {"effects": (2 * whole * norm) ** 2 * self.root}
         sites = float(np.sum(weights**2))

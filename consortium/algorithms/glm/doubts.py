@@ -198,8 +198,10 @@ def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
     """
     if not plan.columns.slope:
         return 0.0
-    persons, units = there.groups.persons, plan.parameters.units
-    means, usual = learned.adjustment.centres[:, 0], np.ones(1)
+    persons = there.groups.persons
+    units = plan.parameters.units
+    means = learned.adjustment.centres[:, 0]
+    usual = np.ones(1)
     if units is not None:
         usual, _ = units.expected_squares(usual, np.inf, slope=True)
     square = learned.spread**2 / float(usual[0]) + float(persons @ means**2) / float(persons.sum())
@@ -225,6 +227,7 @@ def _tails(found: Effects) -> Array:
     An outcome with a standard error above the median may have the longer tail, so its bias is
     scaled up in proportion.
     """
-    usual, errors = np.median(found.tails), found.each.errors
+    usual = np.median(found.tails)
+    errors = found.each.errors
     larger = np.maximum(errors / np.median(errors), 1.0)
     return np.asarray(larger * np.sqrt(np.maximum(found.tails, usual)) / found.divisor)

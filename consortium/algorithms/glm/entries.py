@@ -79,7 +79,8 @@ class Numbers(Sequence[str]):
     """Names of a prefix and a number from 1, made on access to save memory."""
 
     def __init__(self, prefix: str, many: int) -> None:
-        self._prefix, self._numbers = prefix, range(1, many + 1)
+        self._prefix = prefix
+        self._numbers = range(1, many + 1)
 
     def __len__(self) -> int:
         """Return the number of names."""
@@ -209,20 +210,20 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         stated = _each(norms.deviation, len(rows), "deviation")
         deviation = TOTAL_DEVIATION * stated / halves
     return Columns(
-        rows.astype(np.int64),
-        location,
-        deviation,
-        middles,
-        halves,
-        np.array([mean for mean, _ in scales]),
-        np.array([spread for _, spread in scales]),
-        group,
-        labels,
-        tuple(covariates),
-        _covariate_norm(parameters, group),
-        _averages(parameters, labels),
-        limited > 0,
-        _products(parameters, factored, COVARIATE_LIMIT if shape.noise > 0 else UNCUT),
+        outcomes=rows.astype(np.int64),
+        location=location,
+        deviation=deviation,
+        middles=middles,
+        units=halves,
+        means=np.array([mean for mean, _ in scales]),
+        deviations=np.array([spread for _, spread in scales]),
+        group=group,
+        labels=labels,
+        covariates_of=tuple(covariates),
+        group_norm=_covariate_norm(parameters, group),
+        averages=_averages(parameters, labels),
+        limited=limited > 0,
+        products=_products(parameters, factored, COVARIATE_LIMIT if shape.noise > 0 else UNCUT),
     )
 
 
@@ -236,7 +237,8 @@ def _terms(
         if view not in parameters.outcome_views
         for entry in _entries(parameters, shape, view)
     ]
-    found, factored = list[list[GlmEntry]](), list[tuple[GlmEntry, GlmEntry]]()
+    found = list[list[GlmEntry]]()
+    factored = list[tuple[GlmEntry, GlmEntry]]()
     for term in parameters.terms:
         parts = [_named(name, others) for name in factors(term)]
         if len(parts) == 1:
@@ -343,7 +345,8 @@ def _outcomes(parameters: GlmParameters, shape: Shape, name: str) -> _Outcomes:
 
 def _of_column(row: int, name: str, column: Column) -> Iterator[GlmEntry]:
     if column.low is not None and column.high is not None:
-        middle, half = (column.high + column.low) / 2, (column.high - column.low) / 2
+        middle = (column.high + column.low) / 2
+        half = (column.high - column.low) / 2
         yield GlmEntry(row, name, middle, half, limited=True, start=_OF_LIMITS)
     elif len(column.levels) == 2:
         compared = column.levels[1], column.levels[0]
@@ -353,7 +356,16 @@ def _of_column(row: int, name: str, column: Column) -> Iterator[GlmEntry]:
         for number, label in enumerate(column.labels(name)):
             compared = column.levels[number], first
             count = len(column.levels)
-            yield GlmEntry(row + number, label, 0.0, 1.0, number, count, compared, start=_OF_LEVELS)
+            yield GlmEntry(
+                row=row + number,
+                label=label,
+                middle=0.0,
+                half=1.0,
+                level=number,
+                levels=count,
+                compared=compared,
+                start=_OF_LEVELS,
+            )
 
 
 def _named(term: str, entries: list[GlmEntry]) -> list[GlmEntry]:

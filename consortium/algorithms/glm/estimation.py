@@ -66,7 +66,9 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
 
     Source: docs/analyses/glm.md.
     """
-    adjustment, noise, choice = learned.adjustment, learned.noise, plan.choice
+    adjustment = learned.adjustment
+    noise = learned.noise
+    choice = plan.choice
     slopes = adjustment.slopes
     left = left_of_noise(adjustment.kept, plan.covariates)
     moments = left * noise["contrast"] ** 2 + noise["moment"] ** 2 * float(slopes @ slopes) / 2
@@ -76,14 +78,16 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
             there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
         )
     offsets = adjustment.squared(adjustment.levels)
-    persons, unit = float(there.groups.persons.sum()), learned.spread
+    persons = float(there.groups.persons.sum())
+    unit = learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
     information, squares = there.information
     if plan.design.grouped:
         squares *= adjustment.information / information
     squares *= 1 - adjustment.explained
     if plan.columns.slope:
-        divisor, squares = choice.left[0] * unit * persons, choice.left[1] * persons
+        divisor = choice.left[0] * unit * persons
+        squares = choice.left[1] * persons
     parts = there.weights * there.groups.persons * there.groups.spread
     return Expected(
         divisor=choice.clip * divisor,
@@ -149,8 +153,11 @@ class ContrastRound:
         stage: PlannedRelease,
         release: Release,
     ) -> None:
-        self.plan, self.there, persons = plan, there, there.groups.persons
-        total, present = float(persons.sum()), learned.norms.present
+        self.plan = plan
+        self.there = there
+        persons = there.groups.persons
+        total = float(persons.sum())
+        present = learned.norms.present
         sums, noise = sums_in(stage, release, total)
         scale = plan.choice.reach**2 * total / pair_weight(persons)
         rows = sums["effects"].reshape(plan.rows, -1).T
@@ -168,15 +175,21 @@ class ContrastRound:
             "spread": noise["spread"] / total,
             "balance": noise["balance"],
         }
-        divisor, spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
+        divisor = float(sums["divisor"][0])
+        spread = float(sums["spread"][0]) / total
         single = squares[: plan.outcomes]
         tails = self.tails.variance()[0]
         if plan.rows > 1:  # the table of coefficients has one number for all outcomes
             tails = np.full_like(tails, tails.mean())
         self.outcomes = ContrastSums(
-            *(self.rows[0], divisor, single, spread, sums["balance"], own),
-            tails,
-            self._widest(stage),
+            effects=self.rows[0],
+            divisor=divisor,
+            squares=single,
+            spread=spread,
+            balance=sums["balance"],
+            noise=own,
+            tails=tails,
+            widest=self._widest(stage),
         )
         self._squares = squares[plan.outcomes :]
         self._take_means(sums, noise | {"squares": own["squares"]}, total)
@@ -203,10 +216,13 @@ class ContrastRound:
 
     def _lost(self, sums: dict[str, Array], noise: dict[str, float], learned: Learned) -> LostTails:
         """Return the estimated loss of long tails by clipping; 0 if it is not released."""
-        plan, groups, adjustment = self.plan, self.there.groups, learned.adjustment
+        plan = self.plan
+        groups = self.there.groups
+        adjustment = learned.adjustment
         if "lost" not in sums:
             return no_tails(plan.outcomes, plan.rows)
-        present, persons = learned.norms.present, float(groups.persons.sum())
+        present = learned.norms.present
+        persons = float(groups.persons.sum())
         lost = plan.likeness.decode(sums["lost"][:, None])[:, 0] / present
         tail = float(sums["tail"][0] / present.mean())
         if plan.columns.slope:
@@ -222,32 +238,48 @@ class ContrastRound:
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
         """Return the effects on the means of groups of outcomes."""
-        averages, present = self.plan.columns.averages, learned.norms.present
+        averages = self.plan.columns.averages
+        present = learned.norms.present
         own = self.outcomes.noise["effects"] / float(present.mean())
         outcomes = replace(self.outcomes, noise=self.outcomes.noise | {"effects": own})
         sums = MeanSums(
-            self._squares,
-            self._products,
-            self._spreads,
-            self._noise,
-            np.asarray(learned.missed(np.square(averages).sum(axis=1))),
-            self.tails.variance(averages)[0],
+            squares=self._squares,
+            products=self._products,
+            spreads=self._spreads,
+            noise=self._noise,
+            missed=np.asarray(learned.missed(np.square(averages).sum(axis=1))),
+            tails=self.tails.variance(averages)[0],
         )
         correlation = self.plan.parameters.norms.correlation
         adjustment = learned.adjustment
-        return mean_effects(outcomes, sums, averages, expected, found, adjustment, correlation)
+        return mean_effects(
+            sums=outcomes,
+            means=sums,
+            averages=averages,
+            expected=expected,
+            found=found,
+            adjustment=adjustment,
+            correlation=correlation,
+        )
 
     def coefficients(self, expected: Expected, found: Effects, learned: Learned) -> Coefficients:
         """Return all coefficients of the formula."""
         factors = self.plan.importance, self._ratio, self.there.information[1]
         return solve_coefficients(
-            self.rows, learned.adjustment, found, factors, learned.noise, expected, self.tails
+            rows=self.rows,
+            adjustment=learned.adjustment,
+            found=found,
+            weights=factors,
+            noise=learned.noise,
+            expected=expected,
+            tails=self.tails,
         )
 
     @property
     def _ratio(self) -> float:
         """Σ a² n / Σ a n."""
-        weights, present = self.there.weights, self.there.groups.persons
+        weights = self.there.weights
+        present = self.there.groups.persons
         return float(weights**2 @ present) / float(weights @ present)
 
     def _squares_of_others(self, adjustment: Adjustment) -> Array:

@@ -122,7 +122,8 @@ class Outcomes:
     @cached_property
     def sums(self) -> OutcomeSums:
         """Sums over each participant's outcomes."""
-        many, basis = self.table.shape[1] if self.within is None else len(self.within.weight), 0
+        many = self.table.shape[1] if self.within is None else len(self.within.weight)
+        basis = 0
         if isinstance(self.likeness, BasisCorrelation):
             basis = self.likeness.released
         differs = self.differs is not None
@@ -156,9 +157,11 @@ class Outcomes:
             w.
         """
         if isinstance(self.likeness, BasisCorrelation):
-            own, added = self._basis[0], self._added_basis[0]
+            own = self._basis[0]
+            added = self._added_basis[0]
             return column_norms(added), column_norms(weights * own + added)
-        sums, (total, squares, products) = self.sums, self.sums.added
+        sums = self.sums
+        total, squares, products = sums.added
         both = weights**2 * sums.squares + 2 * weights * products + squares
         alone = self._sizes(squares, total, lambda _, added: added)
         total = weights * sums.outcomes + total
@@ -203,7 +206,8 @@ class Outcomes:
         if self._step >= len(self):
             found = blocks(self._whole)
             return {n: clip_columns(_flat(b), norms[n]).sum(axis=1) for n, b in found.items()}
-        sizes, sums = defaultdict[str, list[Array]](list), defaultdict[str, list[Array]](list)
+        sizes = defaultdict[str, list[Array]](list)
+        sums = defaultdict[str, list[Array]](list)
         for part in self.parts():
             for name, block in blocks(part).items():
                 sizes[name].append(column_norms(_flat(block)))
@@ -233,7 +237,8 @@ class Outcomes:
 
     def _part(self, rows: slice) -> OutcomePart:
         values, known, added = self._read(rows)
-        last, more = rows.stop >= len(self), None
+        last = rows.stop >= len(self)
+        more = None
         if isinstance(self.likeness, BasisCorrelation):
             own = self._of_basis(self._basis, rows, last)
             if added is not None:
@@ -297,7 +302,8 @@ class Outcomes:
         values, known = self._standardized(rows)
         if self.within is None:
             return values, known, None
-        means, added = self.within.mean(values), None
+        means = self.within.mean(values)
+        added = None
         if self.differs is not None:
             added = finite_values(self.within.product(self.differs, self.within.split(values)))
         return means, np.broadcast_to(self.within.there, means.shape), added

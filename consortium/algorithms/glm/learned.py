@@ -107,7 +107,8 @@ def read_first_round(
     # One standard deviation is added, as noise would otherwise look like site differences.
     kept = (float(sums["kept"][0]) + noise["kept"]) / float(persons.sum())
     total = _total(plan, norms, kept, block_of(stage, "location").norm)
-    start, columns = plan.deviation, plan.columns
+    start = plan.deviation
+    columns = plan.columns
     adjustment, own = _adjust(plan, there, sums, noise)
     spread = 1.0
     if columns.slope:
@@ -115,7 +116,8 @@ def read_first_round(
         spread = float(np.sqrt(max(left, _LEAST_SPREAD)))
     ratio = norms.factor if plan.in_stated_units else 1.0
     unit = plan.narrowed * TOTAL_DEVIATION * ratio
-    location, scales = columns.location + start * norms.shift, start * norms.factor
+    location = columns.location + start * norms.shift
+    scales = start * norms.factor
     return Learned(
         norms=norms,
         location=location,
@@ -151,12 +153,20 @@ def _norms(
     plan: GlmPlan, persons: Array, sums: dict[str, Array], noise: dict[str, float]
 ) -> LearnedNorms:
     own = {name: noise[name] for name in ("location", "kept", "size")}
-    kept, size = float(sums["kept"][0]), float(sums["size"][0])
+    kept = float(sums["kept"][0])
+    size = float(sums["size"][0])
     shares = _shares(plan, sums, noise, float(persons.sum()))
     look = LookSums(sums["location"], kept, size, shares, own)
     pairs = pair_weight(persons)
     width = STATED_WIDTH if plan.in_stated_units else MISSING_WIDTH
-    return learn_norms(look, plan.likeness, float(persons.sum()), pairs, width, plan.most_log)
+    return learn_norms(
+        sums=look,
+        likeness=plan.likeness,
+        persons=float(persons.sum()),
+        pairs=pairs,
+        width=width,
+        most=plan.most_log,
+    )
 
 
 def _shares(
@@ -174,17 +184,19 @@ def _adjust(
     plan: GlmPlan, there: Centring, sums: dict[str, Array], noise: dict[str, float]
 ) -> tuple[Adjustment, dict[str, float]]:
     """Return the covariate adjustment and its noise; nothing is adjusted without covariates."""
-    persons, hidden, p = there.groups.persons, plan.hidden, plan.covariates
+    persons = there.groups.persons
+    hidden = plan.hidden
+    p = plan.covariates
     means = np.zeros((len(persons), len(hidden)))
     means[:, hidden] = sums.get("means", np.zeros(0)).reshape(len(persons), int(hidden.sum()))
     own: dict[str, Any] = {n: noise.get(n, 0.0) for n in ("contrast", "moment", "means", "column")}
     covariates = CovariateSums(
-        sums.get("contrast", np.zeros(0)),
-        unpack_symmetric(sums["moment"]) if p else np.zeros((0, 0)),
-        means,
-        hidden,
-        own,
-        float(sums["column"][0]) if plan.columns.slope else None,
+        contrast=sums.get("contrast", np.zeros(0)),
+        moment=unpack_symmetric(sums["moment"]) if p else np.zeros((0, 0)),
+        means=means,
+        hidden=hidden,
+        noise=own,
+        column=float(sums["column"][0]) if plan.columns.slope else None,
     )
     information = there.information[0]
     if plan.design.grouped and not plan.columns.slope:

@@ -43,7 +43,8 @@ def glm_counts(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) 
     -------
     array, length S
     """
-    block, sides = bound.block("counts"), sides_of(plan, data)
+    block = bound.block("counts")
+    sides = sides_of(plan, data)
     found = np.zeros(block.entries)
     found[query.site] = np.clip(sides, -block.norm, block.norm).sum() / len(sides)
     return bound.join({"counts": found})
@@ -96,13 +97,20 @@ def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -
     """Return means of f R^-¼u, of f, and of logarithms of pairs' squared distances."""
     columns = plan.columns
     outcomes = Outcomes(
-        *(rows_of(data)[0], columns.outcomes, columns.location, plan.deviation),
-        *(_FARTHEST, plan.likeness, people.within),
+        table=rows_of(data)[0],
+        rows=columns.outcomes,
+        location=columns.location,
+        scales=plan.deviation,
+        limit=_FARTHEST,
+        likeness=plan.likeness,
+        within=people.within,
     )
     kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
-    reach, most = blocks.block("location").norm, most_log_in(blocks.block("size"))
+    reach = blocks.block("location").norm
+    most = most_log_in(blocks.block("size"))
     one, other = ring_of(data.person_hashes)
-    factors, squares = factors_within(reach, outcomes.sizes) * kept, dict[int | None, Array]()
+    factors = factors_within(reach, outcomes.sizes) * kept
+    squares = dict[int | None, Array]()
     names = {"location", ABSENT} & {block.name for block in blocks.blocks}
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
@@ -129,15 +137,18 @@ def _covariates(
     plan: GlmPlan, query: Query, blocks: BlocksBound, people: Persons, columns: Array
 ) -> dict[str, Array]:
     """Return means of covariates times the contrast, of their moment, and by site, as planned."""
-    planned, count = {block.name: block for block in blocks.blocks}, len(people.contrast)
-    x, found = people.covariates, dict[str, Array]()
+    planned = {block.name: block for block in blocks.blocks}
+    count = len(people.contrast)
+    x = people.covariates
+    found = dict[str, Array]()
     if "means" in planned:
         released = columns[plan.hidden]
         means = np.zeros((len(plan.groups.persons), len(released)))
         means[query.site] = clip_columns(released, planned["means"].norm).sum(axis=1) / count
         found["means"] = means
     if "contrast" in planned:
-        products, weighted = people.weight * people.contrast * x, np.sqrt(people.weight) * x
+        products = people.weight * people.contrast * x
+        weighted = np.sqrt(people.weight) * x
         if people.within is not None:
             within = people.within
             own = within.product(within.contrast, within.covariates)

@@ -39,7 +39,8 @@ def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
 
 
 def _model(plan: GlmPlan, persons: Array) -> str:
-    parameters, there = plan.parameters, int((persons > 0).sum())
+    parameters = plan.parameters
+    there = int((persons > 0).sum())
     group = plan.columns.group
     asked = f"how the outcome changes with {group.label}"
     if not plan.columns.slope:
@@ -72,12 +73,14 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
     explaining = (plan.columns.group, *plan.columns.covariates_of)
     limited = any(not entry.levels for entry in explaining)
     columns = f"; columns with limits at {COVARIATE_LIMIT:g} of their own" if limited else ""
-    norms, start = plan.parameters.norms, "the middle and an eighth of the width of their limits"
+    norms = plan.parameters.norms
+    start = "the middle and an eighth of the width of their limits"
     if norms.complete:
         start = "stated norms"
     elif norms.location is not None or norms.deviation is not None:
         start = "norms that were stated in part"
-    factor, noisy = number(learned.norms.factor), plan.shape.noise > 0
+    factor = number(learned.norms.factor)
+    noisy = plan.shape.noise > 0
     drawn = ", and shrunk towards these values in proportion to their noise" if noisy else ""
     cut = f", and clipped at {plan.design.outcome_limit:g} of them{columns}" if noisy else ""
     unit = "stated" if plan.in_stated_units else "learned"
@@ -104,7 +107,8 @@ def _clipping(plan: GlmPlan) -> str:
     if not isinstance(plan.likeness, BasisCorrelation):
         correlation = number(plan.parameters.norms.correlation)
         weighed = f"the inverse fourth root of their stated correlation ({correlation})"
-    columns, tails = "", ""
+    columns = ""
+    tails = ""
     if plan.design.tail_shares:
         where = "at both ends of the column" if plan.columns.slope else "in both groups"
         tails = (
@@ -169,7 +173,8 @@ def _errors(plan: GlmPlan) -> str:
 
 def _tests(plan: GlmPlan) -> str:
     parameters = plan.parameters
-    rate, level = 100 * parameters.discoveries, 100 * parameters.confidence
+    rate = 100 * parameters.discoveries
+    level = 100 * parameters.confidence
     means = ""
     if parameters.averages:
         many = f"{count(len(parameters.averages), 'group')} of outcomes"

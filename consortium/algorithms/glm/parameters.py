@@ -349,7 +349,8 @@ class GlmParameters(AnalysisParameters):
     def check_sizes(self, participants: Mapping[str, int]) -> None:
         """Raise StudyError if `groups` contradicts the nominal numbers of participants."""
         for site, sizes in self.groups.items():
-            stated, nominal = sum(sizes), participants.get(site)
+            stated = sum(sizes)
+            nominal = participants.get(site)
             if nominal is not None and abs(stated - nominal) > max(_FAR_OFF * nominal, _FEW_OFF):
                 raise StudyError(
                     f"field 'analysis.groups': {site} has {stated:g} participants in all groups, "

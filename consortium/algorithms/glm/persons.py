@@ -64,7 +64,14 @@ def sloped_persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
     table, many = rows_of(data)
     columns, kept = _covariates(plan, table, query.site)
     clipped = clip_columns(columns, plan.design.covariate_reach) * kept
-    found = Persons(clipped[0], clipped[1:], 1.0, 0.0, kept, columns[0] * kept)
+    found = Persons(
+        contrast=clipped[0],
+        covariates=clipped[1:],
+        weight=1.0,
+        largest=0.0,
+        kept=kept,
+        column=columns[0] * kept,
+    )
     units = plan.parameters.units
     return found if units is None else _by_unit(plan, units, found, table, many)
 
@@ -74,12 +81,16 @@ def _by_unit(plan: GlmPlan, units: Units, rows: Persons, table: Table, many: int
     there = (rows.kept & _complete(table, plan.columns.outcomes)).reshape(many, -1)
     shape = len(rows.covariates), many, there.shape[1]
     column = rows.column if len(rows.column) else rows.contrast
-    contrast, column = rows.contrast.reshape(shape[1:]), column.reshape(shape[1:])
+    contrast = rows.contrast.reshape(shape[1:])
+    column = column.reshape(shape[1:])
     covariates = rows.covariates.reshape(shape)
     within = within_units(there, contrast, column, covariates, units.correlation)
     contrast, column = ((each * within.parts).sum(axis=0) for each in (contrast, column))
-    covariates, lift = within.mean(rows.covariates), plan.lift
-    means, deviations, weight = covariates, within.covariates, within.weight
+    covariates = within.mean(rows.covariates)
+    lift = plan.lift
+    means = covariates
+    deviations = within.covariates
+    weight = within.weight
     if plan.columns.slope:  # which is bounded together with the covariates
         means = np.vstack([contrast, means])
         deviations = np.concatenate([within.contrast[None], deviations])
@@ -91,7 +102,15 @@ def _by_unit(plan: GlmPlan, units: Units, rows: Persons, table: Table, many: int
         weight = smaller_weight(weight, means, deviations, most)
     kept = np.asarray(there.any(axis=0))
     own = replace(within, weight=weight)
-    return Persons(contrast, covariates, rows.weight, rows.largest, kept, column, own)
+    return Persons(
+        contrast=contrast,
+        covariates=covariates,
+        weight=rows.weight,
+        largest=rows.largest,
+        kept=kept,
+        column=column,
+        within=own,
+    )
 
 
 def _complete(table: Table, entries: Array) -> Array:
@@ -118,7 +137,8 @@ def sides_of(plan: GlmPlan, data: SiteData) -> Array:
 def _part_and_weight(plan: GlmPlan, query: Query) -> tuple[float, float]:
     """Return q_s and a_s. If q_s was released, a_s is computed from it here."""
     if plan.columns.slope:
-        own, weight = plan.groups.proportions, plan.choice.weights
+        own = plan.groups.proportions
+        weight = plan.choice.weights
         return float(own[query.site]), float(weight[query.site])
     part = query.arguments["proportions"][query.site]
     known = np.clip(part if np.isfinite(part) else 0.5, 0.0, 1.0)

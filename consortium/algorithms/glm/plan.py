@@ -100,16 +100,18 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def _design(self, likeness: OutcomeCorrelation) -> Design:
         parameters = self.parameters
         return Design(
-            *(self.outcomes, self.covariates, self.groups),
-            self.shape.noise / math.sqrt(1 - self.look_share),
-            likeness,
-            parameters.gap,
-            parameters.explained,
-            parameters.importance,
-            len(self.columns.averages),
-            int(self.hidden.sum()),
-            parameters.units is not None,
-            self.lift,
+            outcomes=self.outcomes,
+            covariates=self.covariates,
+            groups=self.groups,
+            noise=self.shape.noise / math.sqrt(1 - self.look_share),
+            likeness=likeness,
+            gap=parameters.gap,
+            explained=parameters.explained,
+            importance=parameters.importance,
+            averages=len(self.columns.averages),
+            hidden=int(self.hidden.sum()),
+            grouped=parameters.units is not None,
+            lift=self.lift,
         )
 
     def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
@@ -152,9 +154,13 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Counts (if there are groups), first look with the covariates' sums, and T."""
-        shares, sites = self.choice.shares, len(self.groups.persons)
-        rest, clipped, found = 1 - self.look_share, self.design.clipped_columns, []
-        heard, slope = dict[str, tuple[int, ...]](), self.columns.slope
+        shares = self.choice.shares
+        sites = len(self.groups.persons)
+        rest = 1 - self.look_share
+        clipped = self.design.clipped_columns
+        found = []
+        heard = dict[str, tuple[int, ...]]()
+        slope = self.columns.slope
         if not slope:
             part = rest * shares["counts"]
             found.append(self._release("counts", self._counts, {}, part))
@@ -177,7 +183,15 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         self, stage: str, bound: BlocksBound, forms: dict[str, tuple[int, ...]], part: float
     ) -> PlannedRelease:
         name = f"glm_{stage}"
-        return PlannedRelease(STAGES[stage], name, bound.entries, bound, 1, part, forms)
+        return PlannedRelease(
+            stage=STAGES[stage],
+            statistic=name,
+            entries=bound.entries,
+            bound=bound,
+            rounds=1,
+            share=part,
+            arguments=forms,
+        )
 
     @property
     def _counts(self) -> BlocksBound:
@@ -186,11 +200,16 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     @property
     def _first(self) -> list[Block]:
         """Blocks of the first look and of the covariates, with their shares of the whole budget."""
-        p, reach, shares = self.covariates, self.design.covariate_reach, self.choice.shares
-        rest, blocks = 1 - self.look_share, self._look
+        p = self.covariates
+        reach = self.design.covariate_reach
+        shares = self.choice.shares
+        rest = 1 - self.look_share
+        blocks = self._look
         if p:
-            limit, square = self.lift * self.design.product_reach, self.lift * reach**2
-            moment, size = math.sqrt(2) * square, packed_size(p)
+            limit = self.lift * self.design.product_reach
+            square = self.lift * reach**2
+            moment = math.sqrt(2) * square
+            size = packed_size(p)
             blocks += [
                 Block("contrast", p, limit, 2 * limit, rest * shares["contrast"]),
                 Block("moment", size, square, moment, rest * shares["moment"]),
@@ -222,10 +241,13 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def _look(self) -> list[Block]:
         """Blocks of the first look at the outcomes."""
         reach = _LOOK_REACH * math.sqrt(self.outcomes * self.likeness.root) + _LOOK_MORE
-        most, gaps = self.most_log, self.parameters.gaps
-        part, blocks = self.look_share, list[Block]()
+        most = self.most_log
+        gaps = self.parameters.gaps
+        part = self.look_share
+        blocks = list[Block]()
         if gaps:
-            part, blocks = part - COVERAGE_SHARE, [absent_block(self.outcomes, gaps)]
+            part = part - COVERAGE_SHARE
+            blocks = [absent_block(self.outcomes, gaps)]
         return [
             Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
             Block("kept", 1, 1.0, 1.0, KEPT_PART * part),
@@ -246,11 +268,14 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def _second(self) -> BlocksBound:
-        choice, groups = self.choice, len(self.columns.averages)
-        effects, divisor = choice.reach * choice.norm, choice.divisor * self.lift
+        choice = self.choice
+        groups = len(self.columns.averages)
+        effects = choice.reach * choice.norm
+        divisor = choice.divisor * self.lift
         room = self.design.room
         squares = room * math.sqrt(self.lift) * (1.2 * math.sqrt(self.outcomes + groups) + 2)
-        shares, below = self.design.fixed_shares, 1.0 if self.columns.slope else BELOW
+        shares = self.design.fixed_shares
+        below = 1.0 if self.columns.slope else BELOW
         return bound_blocks(
             [
                 Block(
@@ -288,8 +313,10 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     @property
     def _of_means(self) -> list[Block]:
         """Blocks for means of outcomes: their products with the covariates, and their squares."""
-        shares, averages = self.design.mean_shares, self.columns.averages
-        correlation, p = self.parameters.norms.correlation, self.covariates
+        shares = self.design.mean_shares
+        averages = self.columns.averages
+        correlation = self.parameters.norms.correlation
+        p = self.covariates
         usual = correlation + (1 - correlation) * np.square(averages).sum(axis=1)
         product = self.design.room * _MOST_PRODUCT * math.sqrt(p * float(usual.sum()))
         square = self.design.room * _MOST_SQUARE * float(np.linalg.norm(usual))

@@ -71,26 +71,28 @@ def forecast_power(plan: GlmPlan, gap: float | None = None) -> Forecast:
     gap : float, optional
         Difference of the groups in a covariate (default: that of the plan).
     """
-    choice, groups = plan.choice, plan.groups
+    choice = plan.choice
+    groups = plan.groups
     gap = plan.parameters.gap if gap is None else gap
     information, squares = groups.information(choice.weights)
     sampling, privacy, leak = plan.design.parts_at(gap)
     left = 1.0 if plan.columns.slope or not plan.covariates else 1 - plan.design.explained_at(gap)
     own, varied = _squares_of(plan, groups, plan.lift)
-    whole, chance = choice.weights @ own / information, choice.weights**2 @ varied / squares
+    whole = choice.weights @ own / information
+    chance = choice.weights**2 @ varied / squares
     divisor = (whole if plan.columns.slope else whole**2) / _unit(plan) ** 2
     sampling *= float(chance / whole if plan.columns.slope else chance)  # a slope's w are over ŝ
     sampling, privacy, leak = (float(part / divisor) for part in (sampling, privacy, leak))
     error = math.sqrt(sampling + privacy + leak)
     return Forecast(
-        error,
-        sampling,
-        privacy,
-        leak,
-        _alone(plan, groups, left),
-        DETECTABLE * error,
-        4 * information**2 / squares,
-        min(plan.likeness.kept, 1.0),
+        error=error,
+        sampling=sampling,
+        privacy=privacy,
+        leak=leak,
+        alone=_alone(plan, groups, left),
+        detectable=DETECTABLE * error,
+        effective=4 * information**2 / squares,
+        kept=min(plan.likeness.kept, 1.0),
     )
 
 
@@ -125,7 +127,8 @@ def _squares_of(plan: GlmPlan, groups: Groups, lift: float) -> tuple[Array, Arra
     if units is None:
         own = groups.persons * groups.spread
         return own, own
-    most, slope = lift * np.square(groups.largest), plan.columns.slope
+    most = lift * np.square(groups.largest)
+    slope = plan.columns.slope
     each = units.expected_squares(groups.spread, math.inf if slope else most, slope=slope)
     return groups.persons * each[0], groups.persons * each[1]
 
@@ -136,7 +139,9 @@ def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Fore
     The largest site is compared with its counted groups and the same covariate adjustment: the part
     of the contrast that covariates explain raises both standard errors.
     """
-    choice, design, before = plan.choice, plan.design, forecast_power(plan)
+    choice = plan.choice
+    design = plan.design
+    before = forecast_power(plan)
     expected = expected_of(plan, centring, learned)
     balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
     if balance and not plan.columns.slope:  # a slope's weights are clipped and seldom sum to 0
@@ -178,7 +183,9 @@ def _height_now(plan: GlmPlan, learned: Learned, centring: Centring) -> float:
     The weight of a participant bounds the norm. Sites with equal groups have a margin, and
     covariates in which groups differ use a part of it.
     """
-    choice, groups, weights = plan.choice, centring.groups, centring.weights
+    choice = plan.choice
+    groups = centring.groups
+    weights = centring.weights
     if plan.columns.slope:
         return choice.height
     information = weights * groups.persons * groups.spread
@@ -218,7 +225,8 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
 
 def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
     """Return the forecast in numbers, with the range of the measured errors of forecasts."""
-    found, asked = forecast_power(plan), plan.parameters.detect
+    found = forecast_power(plan)
+    asked = plan.parameters.detect
     left = asked * found.kept
     expected = [
         Expectation("standard error", found.error, rises=False, ranged=_RANGED),
@@ -244,7 +252,9 @@ def _enough(plan: GlmPlan, found: Forecast) -> float:
 
 def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
     """Return why a study is hopeless, and which changes would be enough; empty if it is not."""
-    asked, kept, reasons = plan.parameters.detect, found.kept, []
+    asked = plan.parameters.detect
+    kept = found.kept
+    reasons = []
     if found.detectable > asked * kept:
         smoothed = (
             f" (of which such a cutoff keeps {100 * kept:.0f} %)" if plan.parameters.smooth else ""
@@ -268,7 +278,8 @@ def what_suffices(plan: GlmPlan, found: Forecast) -> str:
     asked = plan.parameters.detect * found.kept
     # If outcomes vary more than stated, the detectable effect is larger relative to the error.
     target = min(asked * found.error / found.detectable, 0.99 * found.alone)
-    entries, ways = plan.outcomes, []
+    entries = plan.outcomes
+    ways = []
     factor = _needed_persons(found, target)
     if factor is not None:
         ways.append(f"{_round(factor * plan.groups.persons.sum())} participants in sites as these")
@@ -288,7 +299,8 @@ def _needed_persons(found: Forecast, target: float) -> float | None:
     The largest site grows with the others, and its own standard error falls by √f as well. Then
     only the noise must fall.
     """
-    noise, square = found.privacy + found.leak, target**2
+    noise = found.privacy + found.leak
+    square = target**2
     factor = (found.sampling + math.sqrt(found.sampling**2 + 4 * square * noise)) / (2 * square)
     room = found.alone**2 - found.sampling
     if room <= 0:
@@ -332,7 +344,9 @@ def check_worth(plan: GlmPlan) -> Forecast:
 
 def tabulate_power(plan: GlmPlan) -> Table:
     """Return a table of the precision of this study, and of similar ones."""
-    parameters, shape, count = plan.parameters, plan.shape, plan.outcomes
+    parameters = plan.parameters
+    shape = plan.shape
+    count = plan.outcomes
     louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
     make = type(plan)
     plans = {

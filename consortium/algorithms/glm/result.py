@@ -65,13 +65,15 @@ def effects_result(
     there : Centring
         Groups and weights of the sites that answered the last round.
     """
-    parameters, each = plan.parameters, found.each
+    parameters = plan.parameters
+    each = found.each
     doubts = doubts_of(plan, found, learned, there)
     lacking = learned.norms.shares.withheld
     withheld = withheld_by(doubts, plan.outcomes) | lacking
     significant = (each.q <= parameters.discoveries) & ~withheld
     own = _arrays(each, parameters.confidence, learned.unit)
-    drawn_from, own = _of_maps(own, withheld), _published(own, withheld)
+    drawn_from = _of_maps(own, withheld)
+    own = _published(own, withheld)
     arrays = {
         "loadings": _loadings(plan, drawn_from["effect"]),
         "found": _loadings(plan, significant) > 0,
@@ -91,7 +93,8 @@ def effects_result(
         "advice": "effects that all outcomes have in common are up to "
         f"{100 * plan.choice.lost:.0f} % too small, because of clipping",
     }
-    error, counted = float(numbers["mean_error"]), counted_sentences(plan, there)
+    error = float(numbers["mean_error"])
+    counted = counted_sentences(plan, there)
     headline = (
         *doubt_sentences(doubts, plan.outcomes),
         _headline(plan, significant, error, counted),
@@ -107,7 +110,14 @@ def effects_result(
     )
     states = states_of(doubts, lacking)
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays, states)}
-    tables |= _more(plan, found, learned, more, arrays, states)
+    tables |= _more(
+        plan=plan,
+        found=found,
+        learned=learned,
+        more=more,
+        arrays=arrays,
+        states=states,
+    )
     images = _images(plan, arrays | drawn_from, significant)
     hidden = _loadings(plan, withheld) > 0
     drawn = partial(Result, loadings="loadings", drawn="found", withheld=hidden)
@@ -242,7 +252,8 @@ def _loadings(plan: GlmPlan, values: Array) -> Array:
 
 def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
     """Return maps of every statistic for outcomes that are images, with discoveries coloured."""
-    name, maps = plan.parameters.contrast, _maps(arrays, effect_meaning(plan))
+    name = plan.parameters.contrast
+    maps = _maps(arrays, effect_meaning(plan))
     found = {}
     for view in image_views(plan):
         rows = plan.columns.labels.of(view)
@@ -278,12 +289,15 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
 
 def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[str, ...]) -> str:
     """Return the number of discoveries, the mean standard error, and warnings on counts."""
-    name, rate = plan.parameters.contrast, 100 * plan.parameters.discoveries
+    name = plan.parameters.contrast
+    rate = 100 * plan.parameters.discoveries
     count = int(significant.sum())
     verb = "follow" if plan.columns.slope else "differ by"
-    what, smoothed = f"{plan.outcomes:,} outcomes", ""
+    what = f"{plan.outcomes:,} outcomes"
+    smoothed = ""
     if isinstance(plan.likeness, BasisCorrelation):
-        places, numbers = plan.likeness.places, plan.likeness.released
+        places = plan.likeness.places
+        numbers = plan.likeness.released
         what = f"{plan.outcomes:,} {places}, in maps computed from {numbers:,} numbers,"
         smoothed = "smoothed "
     sentence = (

@@ -68,7 +68,14 @@ def glm_contrast(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound
     with np.errstate(all="ignore"):
         people = persons_of(plan, data, query)
         weights = _group_weights(plan, people, query)
-        return _second_round(plan, data, query, bound, people, weights)
+        return _second_round(
+            plan=plan,
+            data=data,
+            query=query,
+            blocks=bound,
+            people=people,
+            weights=weights,
+        )
 
 
 def glm_slope(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
@@ -81,7 +88,14 @@ def glm_slope(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -
     with np.errstate(all="ignore"):
         people = sloped_persons_of(plan, data, query)
         weights = _slope_weights(plan, people, query)
-        return _second_round(plan, data, query, bound, people, weights)
+        return _second_round(
+            plan=plan,
+            data=data,
+            query=query,
+            blocks=bound,
+            people=people,
+            weights=weights,
+        )
 
 
 def _second_round(
@@ -92,17 +106,27 @@ def _second_round(
     people: Persons,
     weights: _Weights,
 ) -> Array:
-    location, scales = query.arguments["location"], query.arguments["scales"]
+    location = query.arguments["location"]
+    scales = query.arguments["scales"]
     outcomes = Outcomes(
-        *(rows_of(data)[0], plan.columns.outcomes, location, scales),
-        *(plan.design.outcome_limit, plan.likeness, people.within, weights.within),
+        table=rows_of(data)[0],
+        rows=plan.columns.outcomes,
+        location=location,
+        scales=scales,
+        limit=plan.design.outcome_limit,
+        likeness=plan.likeness,
+        within=people.within,
+        differs=weights.within,
     )
-    reach, averages = plan.choice.reach, plan.columns.averages
-    limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
+    reach = plan.choice.reach
+    averages = plan.columns.averages
+    limit = blocks.block("effects").norm
+    divisor = blocks.block("divisor")
     kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
     left = factors_within(limit, _lengths(weights, outcomes))
     clip = left * kept
-    weighted, taken = finite_values(clip * weights.rows), (1 - left) * kept
+    weighted = finite_values(clip * weights.rows)
+    taken = (1 - left) * kept
     products = _with_contrast(people, weights, weighted[0], clip)
     spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
     means, added = (clip * each for each in outcomes.means(averages))
@@ -112,9 +136,12 @@ def _second_round(
     norms[_ABOVE], norms[_BELOW] = clips_in(blocks.block("squares"))
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
-        clipped, effects, own = clip * part.left, weighted[:, None] * part.turned, None
+        clipped = clip * part.left
+        effects = weighted[:, None] * part.turned
+        own = None
         if part.added is not None:
-            effects, own = effects + clip * part.added.turned, clip * part.added.left
+            effects = effects + clip * part.added.turned
+            own = clip * part.added.left
             own = np.vstack([own, added]) if part.last else own
         stacked = np.vstack([clipped, means]) if part.last else clipped
         squares = _pairs(stacked, weights.rows[0], reach, pairs, own)
@@ -129,7 +156,18 @@ def _second_round(
         "divisor": clip_values(products, divisor.norm - divisor.spread, divisor.norm).sum(),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
-        **_of_means(blocks, means, _products(people, weights, outcomes, averages, clip, means)),
+        **_of_means(
+            blocks,
+            means,
+            _products(
+                people=people,
+                weights=weights,
+                outcomes=outcomes,
+                averages=averages,
+                clip=clip,
+                means=means,
+            ),
+        ),
     }
     if "lost" in names:
         parts |= _of_tails(blocks, outcomes, weights.rows * kept, taken)
@@ -162,8 +200,10 @@ def _of_tails(
     blocks: BlocksBound, outcomes: Outcomes, rows: Array, taken: Array
 ) -> dict[str, Array]:
     """Return sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
-    tail, most = blocks.block("tail").norm, blocks.block("lean").norm
-    usual, far = len(outcomes) * outcomes.likeness.root, most / blocks.block("balance").norm
+    tail = blocks.block("tail").norm
+    most = blocks.block("lean").norm
+    usual = len(outcomes) * outcomes.likeness.root
+    far = most / blocks.block("balance").norm
     lean = rows * np.log(np.square(outcomes.sizes) / usual).clip(-far, far)
     tails = taken * outcomes.sums.outcomes / len(outcomes)
     return {
@@ -192,7 +232,8 @@ def _products(
 
 def _of_means(blocks: BlocksBound, means: Array, products: Array) -> dict[str, Array]:
     """Return sums of a (x - x̂) ūᵀ and of ū², with ū a participant's mean clipped outcomes."""
-    found, of_means = dict[str, Array](), {"products": products, "spreads": np.square(means)}
+    found = dict[str, Array]()
+    of_means = {"products": products, "spreads": np.square(means)}
     for block in blocks.blocks:
         if block.name in of_means:
             found[block.name] = clip_columns(of_means[block.name], block.norm).sum(axis=1)
@@ -201,13 +242,15 @@ def _of_means(blocks: BlocksBound, means: Array, products: Array) -> dict[str, A
 
 def _group_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
     """Return w = a (t̃ - γᵀ(x - x̂)), and ω = a (m + |γᵀ(x - x̂)|), equal in both groups."""
-    count, rows = len(people.covariates), people.within
+    count = len(people.covariates)
+    rows = people.within
     if not count:
         largest = np.full(len(people.contrast), people.weight * people.largest)
         first = (people.weight * people.contrast)[None]
         within = None if rows is None else people.weight * rows.contrast
         return _Weights(people.contrast, first, largest, people.covariates, within)
-    slopes, centre = _slopes(query), query.arguments["centres"][query.site]
+    slopes = _slopes(query)
+    centre = query.arguments["centres"][query.site]
     centred = people.covariates - centre[:, None]
     shift = product_of_columns(slopes[None], centred)[0]
     first = people.weight * (people.contrast - shift)
@@ -223,7 +266,8 @@ def _slope_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
     ω does not grow with the distance from the mean, so the loss of a long tail depends only on the
     variance of the outcomes.
     """
-    slopes, centre = _slopes(query), query.arguments["centres"][query.site]
+    slopes = _slopes(query)
+    centre = query.arguments["centres"][query.site]
     centred = people.covariates - centre[1:, None]
     left = people.contrast - centre[0] - product_of_columns(slopes[None], centred)[0]
     # A smaller value, which no honest centre sends, would turn rounding errors into weights.
@@ -248,7 +292,8 @@ def _rows_left(people: Persons, slopes: Array) -> Array | None:
     """Return deviations of a (t - γᵀx) by row from the unit's mean; None for single rows."""
     if people.within is None:
         return None
-    contrast, covariates = people.within.contrast, people.within.covariates
+    contrast = people.within.contrast
+    covariates = people.within.covariates
     columns = covariates.reshape(len(covariates), -1)
     left = contrast - product_of_columns(slopes[None], columns).reshape(contrast.shape)
     return np.asarray(people.weight * left)

@@ -198,7 +198,8 @@ def _term(column: str, level: str, levels: Levels) -> str:
 
 def _explicit(contrast: Contrast, columns: _Columns, levels: Levels) -> tuple[str, str]:
     """Return name and term of a contrast: a column of X, or a level against the first one."""
-    weights, names = contrast.Weights, contrast.ConditionList
+    weights = contrast.Weights
+    names = contrast.ConditionList
     if weights == (1,) and len(names) == 1:
         return contrast.Name, columns.terms(names[0], levels)
     if weights == (1, -1) and len(names) == 2:

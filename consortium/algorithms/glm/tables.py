@@ -64,7 +64,8 @@ def effect_units(plan: GlmPlan) -> str:
 
 def effect_meaning(plan: GlmPlan) -> str:
     """Return the definition of an effect."""
-    unit, group = effect_unit(plan), plan.columns.group
+    unit = effect_unit(plan)
+    group = plan.columns.group
     if group.product:
         over = f", over {group.start[1]:g}" if group.start[1] > 1 else ""
         return (
@@ -150,7 +151,8 @@ def coefficient_tables(
     units[0] = 1.0
     values = unit * units[:, None] * every.values
     both = units[:, None] * units
-    chance, noise = every.sampling * both, unit**2 * every.noise * both
+    chance = every.sampling * both
+    noise = unit**2 * every.noise * both
     spread = unit**2 * found.variances / found.divisor**2
     missing = (_MISSING,) * (1 + len(values))
     rows: list[tuple[Cell, ...]] = [

@@ -158,12 +158,21 @@ def mean_effects(
     turned = correlation_power(averages.T, correlation, 0.25)
     privacy = sums.noise["effects"] ** 2 * np.square(turned).sum(axis=0)
     return effects_of(
-        averages @ sums.effects,
-        chance,
-        privacy + means.tails + _leak_of_means(means, expected, found, adjustment, chance, doubt),
-        found.divisor,
-        found.doubt,
-        freedom_of_squares(expected.persons),
+        sums=averages @ sums.effects,
+        sampling=chance,
+        other=privacy
+        + means.tails
+        + _leak_of_means(
+            means=means,
+            expected=expected,
+            found=found,
+            adjustment=adjustment,
+            chance=chance,
+            doubt=doubt,
+        ),
+        divisor=found.divisor,
+        doubt=found.doubt,
+        freedom=freedom_of_squares(expected.persons),
     )
 
 
@@ -182,8 +191,10 @@ def _leak_of_means(
     alike, which is the largest possible variance. ``chance`` is the sampling variance of a mean,
     and ``doubt`` its standard deviation.
     """
-    inverse, variance = adjustment.inverse, chance / expected.squares
-    columns, left = max(len(inverse), 1), expected.clip**2
+    inverse = adjustment.inverse
+    variance = chance / expected.squares
+    columns = max(len(inverse), 1)
+    left = expected.clip**2
     prior = left * expected.explained
     slopes = np.square(inverse @ means.products).sum(axis=0)
     noise = means.noise["products"] ** 2 * np.square(inverse).sum() + np.trace(inverse) * variance

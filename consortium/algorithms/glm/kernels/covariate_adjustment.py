@@ -127,8 +127,10 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
         N_a, Σ a n q (1 - q). For a slope it is computed from the released Σ t² instead.
     """
     sites = _site_means(sums, persons)
-    whole, own = float(weights @ persons), slice(len(sums.hidden) - len(sums.contrast), None)
-    between, products = sites.between(weights * persons), sums.contrast
+    whole = float(weights @ persons)
+    own = slice(len(sums.hidden) - len(sums.contrast), None)
+    between = sites.between(weights * persons)
+    products = sums.contrast
     if sums.column is not None:
         information = _within(sums, sites, persons)
         products = products - between[own, 0]
@@ -138,34 +140,39 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
     inverse = _stable_inverse(mixed, min(whole / 4, 3 * sums.noise["moment"]), whole)
     slopes = inverse @ products
-    fitted, noise = float(slopes @ products), sums.noise["contrast"] ** 2 * np.trace(inverse)
+    fitted = float(slopes @ products)
+    noise = sums.noise["contrast"] ** 2 * np.trace(inverse)
     kept = _kept(fitted, float(noise))
     explained = float(np.clip(kept * (fitted - noise) / information, 0, _MOST_EXPLAINED))
     left = 1 - sites.kept
     return Adjustment(
-        kept * slopes,
-        sites.centres,
-        explained,
-        np.square(weights * persons) @ left * sites.variances,
-        information,
-        inverse,
-        products,
-        kept,
-        (weights * persons) @ left * np.sqrt(sites.variances),
-        float(np.trace(sums.moment)) / (whole * max(len(within), 1)),
+        slopes=kept * slopes,
+        centres=sites.centres,
+        explained=explained,
+        offsets=np.square(weights * persons) @ left * sites.variances,
+        information=information,
+        inverse=inverse,
+        products=products,
+        kept=kept,
+        confounded=(weights * persons) @ left * np.sqrt(sites.variances),
+        square=float(np.trace(sums.moment)) / (whole * max(len(within), 1)),
     )
 
 
 def _within(sums: CovariateSums, sites: _SiteMeans, persons: Array) -> float:
     """Return Σ (t - x̂_t)² of a slope's column, as a posterior mean around the usual value."""
     assert sums.column is not None  # noqa: S101 - for the type checker
-    whole, centres, raw = float(persons.sum()), sites.centres[:, 0], sites.raw[:, 0]
+    whole = float(persons.sum())
+    centres = sites.centres[:, 0]
+    raw = sites.raw[:, 0]
     lost = float(persons @ (centres * (2 * raw - centres)))
     if sums.hidden[0]:
         kept = sites.kept[:, 0]
         lost -= float(persons @ ((2 * kept - kept**2) * sites.noise))
-    found, noise = sums.column - lost, sums.noise["column"] ** 2
-    usual, width = _USUAL_WITHIN * whole, (_WIDTH_WITHIN * whole) ** 2
+    found = sums.column - lost
+    noise = sums.noise["column"] ** 2
+    usual = _USUAL_WITHIN * whole
+    width = (_WIDTH_WITHIN * whole) ** 2
     return max((found * width + usual * noise) / (width + noise), _LEAST_WITHIN * whole)
 
 
@@ -245,13 +252,21 @@ class _SiteMeans:
 
 def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     """Return the sites' means shrunk in proportion to their noise."""
-    there, hidden = persons > 0, sums.hidden
+    there = persons > 0
+    hidden = sums.hidden
     count = np.where(there, persons, 1.0)
     raw = np.where(there[:, None], sums.means / count[:, None], 0.0)
     noise = np.where(there, (sums.noise["means"] / count) ** 2, 0.0)
     variances = np.where(hidden, _between_sites(raw, noise, there), 0.0)
     kept = np.where(hidden, shrinkage_factor(variances, noise[:, None]), 1.0)
-    return _SiteMeans(raw, kept * raw, hidden, kept, noise, variances)
+    return _SiteMeans(
+        raw=raw,
+        centres=kept * raw,
+        hidden=hidden,
+        kept=kept,
+        noise=noise,
+        variances=variances,
+    )
 
 
 def _between_sites(raw: Array, noise: Array, there: Array) -> Array:

@@ -19,7 +19,8 @@ def correlation_power(
         V, and the columns' means, if only some of the V rows are given and returned.
     """
     entries, mean = whole or (len(columns), columns.mean(axis=0))
-    own, shared = (1 - correlation) ** power, (1 + (entries - 1) * correlation) ** power
+    own = (1 - correlation) ** power
+    shared = (1 + (entries - 1) * correlation) ** power
     raised: Array = own * columns
     raised += (shared - own) * mean
     return raised
@@ -36,7 +37,8 @@ def powered_norms(
     entries : int
         V.
     """
-    own, shared = (1 - correlation) ** power, (1 + (entries - 1) * correlation) ** power
+    own = (1 - correlation) ** power
+    shared = (1 + (entries - 1) * correlation) ** power
     together = entries * np.square(means)
     apart = np.maximum(squares - together, 0.0)
     norms: Array = np.sqrt(own**2 * apart + shared**2 * together)
@@ -45,7 +47,8 @@ def powered_norms(
 
 def root_diagonal(entries: int, correlation: float) -> float:
     """Return g, the diagonal entry of R^½, which is its trace divided by V."""
-    own, shared = np.sqrt(1 - correlation), np.sqrt(1 + (entries - 1) * correlation)
+    own = np.sqrt(1 - correlation)
+    shared = np.sqrt(1 + (entries - 1) * correlation)
     return float(own + (shared - own) / entries)
 
 

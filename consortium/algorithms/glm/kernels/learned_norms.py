@@ -104,13 +104,23 @@ def learn_norms(
     shift, shared, own = _centre(sums.location, sums.noise["location"], kept, likeness, present)
     freedom = likeness.freedom
     usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(1 - SITE_VARIANCE)
-    found, doubt = sums.size / pairs, sums.noise["size"] / pairs
+    found = sums.size / pairs
+    doubt = sums.noise["size"] / pairs
     trust = float(shrinkage_factor(width**2, doubt**2))
     log = trust * (found - usual)
     few = sums.kept + _CLEARLY * sums.noise["kept"] < _LOST * LEAST_KEPT * persons
     lost = few or abs(found) > most / _LOST + _CLEARLY * doubt
-    scale, unknown = float(np.exp(log / 2)), float(np.sqrt(trust) * doubt)
-    return LearnedNorms(shift, scale, unknown, shared, own, sums.shares, bool(lost))
+    scale = float(np.exp(log / 2))
+    unknown = float(np.sqrt(trust) * doubt)
+    return LearnedNorms(
+        shift=shift,
+        factor=scale,
+        doubt=unknown,
+        shared=shared,
+        own=own,
+        shares=sums.shares,
+        lost=bool(lost),
+    )
 
 
 def squared_norm_ratio(kept: float, reach: float, likeness: OutcomeCorrelation) -> float:

@@ -71,9 +71,11 @@ class LostTails:
 
         Formula: (θ² + Var θ) σ² + Var θ · lost², with σ² the noise variance of the loss.
         """
-        lost, squares = self.lost, np.ones(len(self.lost))
+        lost = self.lost
+        squares = np.ones(len(self.lost))
         if averages is not None:
-            lost, squares = averages @ lost, np.square(averages).sum(axis=1)
+            lost = averages @ lost
+            squares = np.square(averages).sum(axis=1)
         noise = self.shared + self.own * squares
         unsure = self.unsure[:, None]
         found: Array = (np.square(self.theta)[:, None] + unsure) * noise + unsure * np.square(lost)
@@ -166,7 +168,8 @@ def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, floa
     """Return θ, its variance, and the relative increase of the sampling variance."""
     noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
     kept = float(shrinkage_factor(lean.width**2, noise))
-    change, doubt = kept * released / lean.information, math.sqrt(kept * noise)
+    change = kept * released / lean.information
+    doubt = math.sqrt(kept * noise)
     theta, low, high = (lean.theta(change + sign * doubt) for sign in (0, -1, 1))
     uneven = _UNEVEN * min(abs(change * _WIDTH / lean.width), 1.0) ** 2
     return theta, (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2, uneven
@@ -193,7 +196,8 @@ def _drawn(
     """
     variance = sums.noise["lost"] ** 2
     own = variance * max(float(np.mean(likeness.roots)) - likeness.common, 0.0)
-    shared, around = sums.noise["tail"] ** 2, sums.lost - sums.lost.mean()
+    shared = sums.noise["tail"] ** 2
+    around = sums.lost - sums.lost.mean()
     with np.errstate(over="ignore"):  # an infinite square has a factor of 1
         all_kept = _kept(float(np.square(sums.tail)), shared, usual)
         each_kept = _kept(float(np.mean(np.square(around))), own, usual)

@@ -381,7 +381,8 @@ def smoothed_maps(coordinates: Array, maps: Array, deviation: float) -> Array:
         Standard deviation of the kernel, in mm.
     """
     axes = [np.unique(along, return_inverse=True) for along in coordinates.T]
-    sizes, smoothed = [len(places) for places, _ in axes], np.zeros_like(maps)
+    sizes = [len(places) for places, _ in axes]
+    smoothed = np.zeros_like(maps)
     if np.prod(sizes) > _MOST_ROOM * len(coordinates):
         for start in range(0, len(smoothed), _ROWS):
             rows = slice(start, start + _ROWS)

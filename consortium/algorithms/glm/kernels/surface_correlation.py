@@ -44,7 +44,8 @@ class _Side:
     @cached_property
     def parts(self) -> tuple[Array, Array, Array]:
         """T, and eigenvalues and eigenvectors of R_Φ, each for d maps."""
-        waves, basis = self.modes.vectors[:, : self.size], turn_of(self.modes, self.size)
+        waves = self.modes.vectors[:, : self.size]
+        basis = turn_of(self.modes, self.size)
         weights, whole = self.modes.heat(self.variance)
         strengths = self.modes.area / whole * weights[: self.size]
         turned = basis.T @ (waves.T @ waves)
