@@ -1,10 +1,10 @@
-"""``python -m benchmarks.glm [RUNS [CELL ...]]``: what `glm` finds, and how honest it is.
+"""``python -m benchmarks.glm [RUNS [CELL ...]]``: errors, power and coverage of `glm`.
 
-A cell is PERSONSxOUTCOMESxSITES, such as 1000x152x8, or `all`; by default a few of the table in
-docs/replication/glm.md. Every run draws a new consortium (`glm_data`), and every ε of 1, 2, 4 and 8
-gets its releases with noise of the exact law (one colluding site, δ = 1e-5), without protocol.
-Errors are in standard deviations within groups and sites. There is a process for every core that
-it may use: `taskset -c 0` leaves it one.
+A cell is PERSONSxOUTCOMESxSITES, such as 1000x152x8, or `all` (default: a few of the table in
+docs/replication/glm.md). Every run draws a new consortium (`glm_data`), and every ε of 1, 2, 4 and
+8 gets its releases with noise of the exact distribution (one colluding site, δ = 1e-5), without the
+protocol. Errors are in standard deviations within groups and sites. There is a process for every
+core that it may use: `taskset -c 0` leaves it one.
 """
 
 from dataclasses import replace
@@ -33,8 +33,8 @@ from consortium.algorithms.glm.power import forecast_power, why_hopeless
 CELLS = ((400, 20, 4), (1000, 20, 8), (1000, 152, 8), (1000, 152, 33), (4000, 68, 33))
 LEVELS = (1.0, 2.0, 4.0, 8.0)
 GRID = tuple(product((400, 1000, 4000), (20, 68, 152, 400), (4, 8, 33)))
-_WORTH = 0.5  # of the runs: the plan knows the sites' sizes, which differ from run to run
-_TRIED = 1  # outcomes of a run that `regression` explains one by one
+_WORTH = 0.5  # of the runs: the plan uses the sites' sizes, which differ from run to run
+_TRIED = 1  # outcomes of a run that `regression` analyses one by one
 
 
 def _powers(p: Array, truth: Array, name: str) -> dict[str, float]:
@@ -43,7 +43,7 @@ def _powers(p: Array, truth: Array, name: str) -> dict[str, float]:
 
 
 def best_alone(people: People) -> Array:
-    """Effects, errors and p at the site with the most information, alone: 3 x V."""
+    """Return effects, errors and p at the most informative site by itself: 3 x V."""
     sites = np.unique(people.site)
     counts = [(people.group[people.site == s].mean(), (people.site == s).sum()) for s in sites]
     best = sites[int(np.argmax([n * q * (1 - q) for q, n in counts]))]
@@ -52,11 +52,12 @@ def best_alone(people: People) -> Array:
 
 
 def one_run(cell: Cell, number: int) -> list[dict[str, float]]:
-    """Everything that is counted of one run, at every ε."""
+    """Return the statistics of one run, at every ε."""
     persons, entries, sites = cell
     generator = np.random.default_rng((number, *cell))
     people = make_people(persons, entries, sites, generator)
-    pooled, alone = least_squares(people.design(), people.outcomes), best_alone(people)
+    pooled = least_squares(people.design(), people.outcomes)
+    alone = best_alone(people)
     common = {
         "pooled square": float(np.mean((pooled[0] - people.truth) ** 2)),
         "alone square": float(np.mean((alone[0] - people.truth) ** 2)),
@@ -70,12 +71,16 @@ def one_run(cell: Cell, number: int) -> list[dict[str, float]]:
 def _at(
     people: People, trial: Trial, noise: float, generator: np.random.Generator
 ) -> dict[str, float]:
-    truth, unit, entries = people.truth, people.deviation, len(people.truth)
+    truth = people.truth
+    unit = people.deviation
+    entries = len(people.truth)
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     result = run_trial(trial, noise, generator, plan=plan)
-    effect, error = result.arrays["effect"] * unit, result.arrays["error"] * unit
-    p, null = result.arrays["p"], truth == 0
-    # Who forgets the noise of privacy takes chance alone for the error.
+    effect = result.arrays["effect"] * unit
+    error = result.arrays["error"] * unit
+    p = result.arrays["p"]
+    null = truth == 0
+    # Without privacy noise, the standard error would be that of sampling only.
     chance = error * np.sqrt(1 - float(result.numbers["noise_part"]))
     forgotten = 2 * stdtr(len(people.site) - 4, -np.abs(effect / chance))
     found = found_by(p)

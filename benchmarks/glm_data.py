@@ -1,9 +1,9 @@
-"""Hard simulated data for `glm`: what real consortia have, all at once.
+"""Difficult simulated data for `glm`, with several features of real consortia at once.
 
-Unequal sites, groups in proportions from a quarter to three quarters (and with eight sites or more
-one site of one group), scanners that differ in location and scale, entries with heavy tails and a
-shared factor, covariates that depend on group and site and act on the outcomes, and public norms
-that are off.
+Site sizes are unequal, groups have proportions from a quarter to three quarters (with eight sites
+or more, one site has only one group), scanners differ in location and scale, outcomes have heavy
+tails and a common factor, covariates depend on group and site and affect the outcomes, and public
+norms are wrong.
 """
 
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ Cell = Annotated[tuple[int, int, int], BeforeValidator(lambda text: text.split("
 
 EFFECTS = (0.25, 0.5)
 COVARIATES = ("age", "icv", "sex")
-_EXPLAINED = 0.15  # variance of an outcome within sites by the covariates
+_EXPLAINED = 0.15  # variance of an outcome within sites that the covariates explain
 
 
 @dataclass(frozen=True)
 class Unkind:
-    """What is hard about the data; by default everything is, at once."""
+    """Difficult features of the data; by default all together."""
 
     tails: bool = True
     """Whether outcomes have the tails of t with five degrees of freedom instead of Gaussian
     ones."""
     variances: float = 2.0
-    """Largest variance of a scanner over the smallest."""
+    """Largest variance of a scanner divided by the smallest."""
     parts: tuple[float, float] = (0.25, 0.75)
-    """Between which the second group's part of a site's participants lies."""
+    """Range of the second group's fraction of a site's participants."""
     alone: bool = True
     """Whether one of eight sites or more has participants of one group only."""
     offsets: float = 0.6
     """Standard deviation of the sites' offsets in every outcome."""
     norms: float = 0.1
-    """How far public norms are off: relative error of the deviations, and two thirds of the error
+    """Error of public norms: relative error of the standard deviations, and two thirds of the error
     of the locations, in standard deviations."""
 
 
@@ -47,24 +47,24 @@ class People:
     """Participants of a consortium."""
 
     outcomes: Array
-    """V x n. In units of the standard deviation within groups and sites."""
+    """In units of the standard deviation within groups and sites, V x n."""
     group: NDArray[np.bool_]
-    """True or false, length n."""
+    """Whether a participant belongs to the second group, length n."""
     covariates: Array
-    """3 x n. Age, volume of the head and sex (-1 or 1)."""
+    """Age, volume of the head and sex (-1 or 1), 3 x n."""
     site: NDArray[np.int64]
-    """Whole numbers, length n. In ascending order."""
+    """Site of each participant, ascending integers, length n."""
     truth: Array
-    """Length V. Effects of group, in the outcomes' unit."""
+    """Effects of group, in the outcomes' unit, length V."""
     slopes: Array
-    """V x 3. Effects of the covariates."""
+    """Effects of the covariates, V x 3."""
     deviation: Array
     location: Array
-    """Length V. Public norms: standard deviation within groups and sites, off by 10 %, and
-    location, off by 0.15 total standard deviations."""
+    """Public norms: standard deviation within groups and sites, with a relative error of 10 %, and
+    location, with an error of 0.15 total standard deviations. Length V."""
 
     def design(self, chosen: NDArray[np.bool_] | None = None) -> Array:
-        """Columns of group, covariates and a constant for each site, for ordinary least squares."""
+        """Return columns of group, covariates and a constant for each site, for least squares."""
         keep = np.ones(len(self.group), dtype=bool) if chosen is None else chosen
         present = np.unique(self.site[keep])
         dummies = (self.site[keep][None, :] == present[:, None]).astype(np.float64)
@@ -81,7 +81,7 @@ def deviation_within(outcomes: Array, group: NDArray[np.bool_], site: NDArray[np
 
 
 def site_sizes(persons: int, sites: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Unequal sizes, the largest about six times the smallest."""
+    """Return unequal sizes, the largest about six times the smallest."""
     shares = np.exp(generator.uniform(-0.9, 0.9, sites))
     sizes = np.maximum((persons * shares / shares.sum()).astype(np.int64), 6)
     sizes[int(np.argmax(sizes))] += persons - int(sizes.sum())
@@ -112,7 +112,8 @@ def make_people(
     each = max(1, entries // 8)
     places = generator.permutation(entries)[: 2 * each]
     signs = generator.choice([-1.0, 1.0], len(places))
-    truth[places[:each]], truth[places[each:]] = EFFECTS[0], EFFECTS[1]
+    truth[places[:each]] = EFFECTS[0]
+    truth[places[each:]] = EFFECTS[1]
     truth[places] *= effect * signs
     within = _residuals(entries, site, sites, generator, unkind)
     slopes = generator.normal(0, [[0.3], [0.2], [0.15]], (3, entries)).T
@@ -123,7 +124,16 @@ def make_people(
         unkind.norms * generator.standard_normal(entries)
     )
     location = 1.5 * unkind.norms * generator.standard_normal(entries) * usual
-    return People(outcomes, group, covariates, site, truth, slopes, deviation, location)
+    return People(
+        outcomes=outcomes,
+        group=group,
+        covariates=covariates,
+        site=site,
+        truth=truth,
+        slopes=slopes,
+        deviation=deviation,
+        location=location,
+    )
 
 
 def _covariates(
@@ -143,7 +153,7 @@ def _residuals(
     generator: np.random.Generator,
     unkind: Unkind,
 ) -> Array:
-    """Heavy tails, a shared factor, and scanners of which some have twice the variance."""
+    """Return residuals with heavy tails, a common factor, and scanners of unequal variance."""
     loadings = generator.uniform(0.3, 0.78, entries)
     shape = entries, len(site)
     heavy = unkind.tails

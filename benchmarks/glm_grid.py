@@ -1,9 +1,9 @@
-"""``python -m benchmarks.glm_grid [RUNS]``: what the grid of integers adds to the errors of `glm`.
+"""``python -m benchmarks.glm_grid [RUNS]``: increase of errors of `glm` by the integer grid.
 
-The same participants with the same noise, once as numbers are and once rounded by every site to the
-grid that a private round plans (one colluding site, δ = 1e-5). *Moved* is the root
-mean square of what rounding changes in an effect, over its standard error; *charged* the largest
-part that rounding and arithmetic add to a round's noise; *bits* are of the widest ring.
+The same participants with the same noise, once without rounding and once rounded by every site to
+the grid that a private round plans (one colluding site, δ = 1e-5). *Moved* is the root mean square
+change of an effect by rounding, divided by its standard error; *charged* the largest relative
+increase of a round's noise by rounding and arithmetic; *bits* the size of the widest ring.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ EPSILONS = (1.0, 8.0)
 
 
 def mechanisms(plan: Glm, shape: Shape, epsilon: float) -> dict[str, Mechanism]:
-    """Every round of a plan, as a private study would do it."""
+    """Return every round of a plan, as a private study would do it."""
     return {
         release.stage: plan_mechanism(
             Sharing("cape", colluding=1),
@@ -37,8 +37,11 @@ def mechanisms(plan: Glm, shape: Shape, epsilon: float) -> dict[str, Mechanism]:
 
 
 def measured(cell: tuple[int, int, int], runs: int, epsilon: float) -> tuple[float, float, int]:
-    """What rounding moves of an effect and adds to the noise, and the widest ring's bits."""
-    noise, moved, charged, bits = noise_of(epsilon, cell[2]), list[float](), list[float](), 32
+    """Return change of effects by rounding, increase of noise, and the widest ring's bits."""
+    noise = noise_of(epsilon, cell[2])
+    moved = list[float]()
+    charged = list[float]()
+    bits = 32
     for number in range(runs):
         people = make_people(*cell, np.random.default_rng((number, 15, *cell)))
         trial = make_trial(people)

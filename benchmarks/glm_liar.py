@@ -1,8 +1,8 @@
-"""Participants whom `glm` was not made for, with known effects: rows of `benchmarks.glm_misfit`.
+"""Participants that violate assumptions of `glm`: rows of `benchmarks.glm_misfit`.
 
-Written before the analysis was read. Everything acts linearly and has mean zero beside what is
-known, so that an effect is what least squares over all participants estimates without bias,
-whatever the tails, the variances or the sites are like.
+This was written before reading the analysis. All terms act linearly and have mean zero. So the true
+effect is the quantity that least squares over all participants estimates without bias, for any
+tails, variances or sites.
 """
 
 from dataclasses import dataclass
@@ -13,42 +13,44 @@ from scipy.special import ndtr
 
 from benchmarks.glm_data import Array, People
 
-_OUT = 0.03  # part of the participants whose values are all far away
-_FAR = 6.0  # how far, in deviations
-_AGE = 0.6  # deviation of age within a site
+_OUT = 0.03  # fraction of the participants whose values are all outliers
+_FAR = 6.0  # distance of outliers, in standard deviations
+_AGE = 0.6  # standard deviation of age within a site
 
 
 @dataclass(frozen=True)
 class Odd:
-    """What is odd about the participants."""
+    """Unusual features of the participants."""
 
     sites: str = "alike"
-    """Eight of one size; three of a fifth each beside twenty small ones; one of three quarters
-    beside ten."""
+    """Eight of one size; three of a fifth each and twenty small ones; one of three quarters and ten
+    small ones."""
     residual: str = "normal"
-    """What participants differ by: Gaussian, t with 2.5 degrees of freedom, lognormal (with tails
-    of all outcomes to one side, or of half of them to the other), with participants far off in all
-    outcomes (to either side, or to one), binary outcomes of a tenth or a half."""
+    """Distribution of residuals: Gaussian, t with 2.5 degrees of freedom, lognormal (with tails of
+    all outcomes to one side, or of half of them to the other), with participants who are outliers
+    in all outcomes (to either side, or to one), binary outcomes with a frequency of a tenth or a
+    half."""
     group: float = 1.0
-    """Deviation of the second group over the first's."""
+    """Standard deviation of the second group divided by that of the first."""
     scanners: float = 1.0
-    """Largest deviation of a site over the smallest."""
+    """Largest standard deviation of a site divided by the smallest."""
     part: float = 0.4
-    """Of the second group, give or take two fifths of it by site."""
+    """Fraction of the second group, which varies by two fifths of it among sites."""
     older: float = 0.0
-    """By how many deviations sites differ in age; levels of their outcomes go with it."""
+    """Standard deviation of sites' mean ages; levels of their outcomes correlate with it."""
     grows: float = 0.0
-    """By how much the logarithm of a participant's deviation grows with a deviation of age."""
+    """Increase of the logarithm of a participant's standard deviation per standard deviation of
+    age."""
     smooth: bool = False
-    """Whether outcomes are neighbours on a line, alike over a tenth of it; else they share a
-    factor."""
+    """Whether outcomes are neighbours on a line, correlated over a tenth of it, instead of having a
+    common factor."""
     wrong: float = 0.0
-    """Part of the participants stated in the wrong group, by turns of the sites: totals stay
-    right."""
+    """Fraction of the participants stated in the wrong group, alternating by site, with correct
+    totals."""
 
 
 def sizes_of(kind: str, persons: int) -> NDArray[np.int64]:
-    """Participants of each site."""
+    """Return the number of participants of each site."""
     parts = {
         "alike": np.ones(8) / 8,
         "few big": np.repeat([0.2, 0.02], [3, 20]),
@@ -60,7 +62,7 @@ def sizes_of(kind: str, persons: int) -> NDArray[np.int64]:
 
 
 def _alike(odd: Odd, entries: int, persons: int, draw: np.random.Generator) -> Array:
-    """Gaussian numbers, of which outcomes share some."""
+    """Return correlated Gaussian outcomes."""
     own = draw.standard_normal((entries, persons))
     if not odd.smooth:
         shared = draw.uniform(0.2, 0.9, (entries, 1))
@@ -71,7 +73,7 @@ def _alike(odd: Odd, entries: int, persons: int, draw: np.random.Generator) -> A
 
 
 def _residuals(odd: Odd, entries: int, persons: int, draw: np.random.Generator) -> Array:
-    """Numbers of mean 0 and deviation about 1."""
+    """Return residuals of mean 0 and standard deviation of about 1."""
     values = _alike(odd, entries, persons, draw)
     if odd.residual == "heavy":
         return values / np.sqrt(draw.chisquare(2.5, persons) / 2.5) / np.sqrt(5)
@@ -91,14 +93,14 @@ def _residuals(odd: Odd, entries: int, persons: int, draw: np.random.Generator) 
 
 
 def _binary(chance: Array, like: Array) -> Array:
-    """0 or 1 with these chances, alike over outcomes as Gaussian numbers are."""
+    """Return 0 or 1 with these probabilities, correlated as the Gaussian numbers are."""
     return np.asarray(ndtr(like) < chance, dtype=np.float64)
 
 
 def odd_people(
     odd: Odd, persons: int, entries: int, effect: float, part: float, draw: np.random.Generator
 ) -> People:
-    """Participants with an effect, in total deviations, in a part of the outcomes."""
+    """Return participants with an effect, in total deviations, in a fraction of the outcomes."""
     sizes = sizes_of(odd.sites, persons)
     site = np.repeat(np.arange(len(sizes)), sizes)
     share = np.clip(odd.part * draw.uniform(0.6, 1.4, len(sizes)), 0.05, 0.95)
@@ -121,7 +123,8 @@ def odd_people(
     scale = scanner[site] * np.where(group, odd.group, 1.0) * np.exp(odd.grows * own)
     if odd.residual in ("rare", "even"):
         usual, unit = (0.15, 0.35) if odd.residual == "rare" else (0.5, 0.5)
-        slopes, truth = 0.05 * slopes, truth * unit
+        slopes = 0.05 * slopes
+        truth = truth * unit
         raised = np.clip(0.1 * levels, -0.05, 0.05)[:, site] + slopes @ covariates
         chance = usual + raised + truth[:, None] * (group - 0.5)
         values = _binary(np.clip(chance, 0.0, 1.0), _alike(odd, entries, persons, draw))
@@ -130,12 +133,20 @@ def odd_people(
         unit_of = np.sqrt(np.square(mean - mean.mean(axis=1)[:, None]).mean(axis=1) + apart.var())
         truth = truth * unit_of
         values = mean + truth[:, None] * group + apart
-    norms = values.std(axis=1), values.mean(axis=1)
-    return People(values, group, covariates, site, truth, slopes, *norms)
+    return People(
+        outcomes=values,
+        group=group,
+        covariates=covariates,
+        site=site,
+        truth=truth,
+        slopes=slopes,
+        deviation=values.std(axis=1),
+        location=values.mean(axis=1),
+    )
 
 
 def wrong_groups(people: People, part: float) -> dict[str, list[int]]:
-    """Groups of which a part of the participants moved, by turns to and fro."""
+    """Return group sizes with a fraction of the participants moved, alternating in direction."""
     groups = {}
     for s in range(int(people.site.max()) + 1):
         here = people.group[people.site == s]

@@ -1,11 +1,11 @@
-"""``python -m benchmarks.glm_misfit [RUNS [CELL ...]]``: what `glm` makes of norms that are off.
+"""``python -m benchmarks.glm_misfit [RUNS [CELL ...]]``: `glm` with wrong norms.
 
-Participants as in `glm_data`, with stated norms that are right, off in location, too small or too
-large, or left out; and what else moves effects: unequal variances of unequal groups, sites whose
-outcomes and ages go together, two sites, a single outcome. Releases have noise of the exact law
-(one colluding site, δ = 1e-5). Errors are in the outcomes' true standard deviations. *Size* is how
-often p is below .05 where there is no effect, *FDP* the part of discoveries that are false,
-coverage that of 95 % intervals where there is none and where there is one.
+Participants are those of `glm_data`, with stated norms that are correct, wrong in location, of
+wrong size, or missing. Further rows have unequal variances of unequal groups, sites whose
+outcomes and ages correlate, two sites, or a single outcome. Releases have noise of the exact
+distribution (one colluding site, δ = 1e-5). Errors are in the outcomes' true standard deviations.
+*Size* is the frequency of p below 0.05 without effect, *FDP* the fraction of discoveries that are
+false, and coverage that of 95 % intervals without and with an effect.
 """
 
 from dataclasses import dataclass, field, replace
@@ -34,48 +34,49 @@ from consortium.views.table import TableView
 
 USUAL: Cell = (800, 20, 8)
 _KIND = Unkind(norms=0.0)
-_WIDE = 1.4  # deviation of ages where sites differ in them
+_WIDE = 1.4  # standard deviation of ages if sites differ in them
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """A row of the table."""
+    """Row of the table."""
 
     cell: Cell = USUAL
     epsilon: float = 4.0
     off: float = 0.0
-    """How far stated locations are from the outcomes' own, in deviations; each by this, up or down
-    at random, with ``signs``."""
+    """Distance of stated locations from the true ones, in standard deviations; with ``signs``, up
+    or down at random."""
     signs: bool = False
     scale: float = 1.0
-    """Stated deviation over the true one."""
+    """Stated standard deviation divided by the true one."""
     missing: bool = False
-    """Whether no norms are stated: outcomes have limits, five deviations either way."""
+    """Whether no norms are stated: outcomes have limits, five standard deviations to each side."""
     ratio: float = 1.0
-    """Standard deviation of the second group's outcomes over the first's."""
+    """Standard deviation of the second group's outcomes divided by that of the first's."""
     rare: float | None = None
-    """Part of the second group, if it is the same everywhere."""
+    """Fraction of the second group, if it is the same at all sites."""
     effect: float = 0.8
-    """Of outcomes with an effect; an eighth of them, or ``part``."""
+    """Size of nonzero effects, which a fraction ``part`` of the outcomes has."""
     part: float = 0.25
     ages: float = 0.0
     """Correlation of sites' mean ages with sites' levels of all outcomes."""
     gaps: float = 0.0
-    """Part of the values that are missing, of the second group twice as many as of the first."""
+    """Fraction of missing values, twice as large in the second group as in the first."""
     older: float = 0.0
-    """Growth of the second group's missing values by deviation of age, as a logarithm."""
+    """Increase of the second group's missing values per standard deviation of age, as a
+    logarithm."""
     few: int = 0
     """Number of sites that have participants of the second group; 0 for all."""
     slope: bool = False
-    """Whether the slope of age is asked for."""
+    """Whether the contrast is the slope of age."""
     declared: bool = False
     """Whether sites' means of the covariates are declared."""
     apart: float = 0.3
-    """Difference of the groups in age, in its deviations."""
+    """Difference of the groups in age, in its standard deviations."""
     offsets: float = 0.6
-    """Deviation of sites' levels, in deviations within groups and sites."""
+    """Standard deviation of sites' levels, in standard deviations within groups and sites."""
     narrow: float = 1.0
-    """True deviation of age and head size over the stated one."""
+    """True standard deviation of age and head size divided by the stated one."""
     odd: Odd | None = None
     analysis: dict[str, Any] = field(default_factory=dict)
 
@@ -91,12 +92,12 @@ def _odd(
     missing: bool = True,
     **given: Any,
 ) -> Misfit:
-    """A row of `glm_liar`: many participants and little noise, where a bias shows; no norms."""
+    """Return a row of `glm_liar`, with many participants and little noise, and no norms."""
     return Misfit(cell, epsilon, odd=odd, missing=missing, **given)
 
 
 def _rare_at(few: int) -> Misfit:
-    """A group of a fifth that varies more, at some of eight sites whose levels differ much."""
+    """Return a row with a group of a fifth that varies more, at some of eight unequal sites."""
     return Misfit((1500, 16, 8), 8.0, rare=0.2, ratio=1.6, offsets=1.0, few=few)
 
 
@@ -164,7 +165,7 @@ CELLS: dict[str, Misfit] = {
     ),
     "heavy tails, ratio 1.5": _odd(Odd("alike", "heavy", 1.5)),
     "participants far off, ratio 1.5": _odd(Odd("alike", "outliers", 1.5)),
-    "persons far above": _odd(Odd("alike", "one-sided")),
+    "participants far above": _odd(Odd("alike", "one-sided")),
     "participants far above, ratio 1.5": _odd(Odd("alike", "one-sided", 1.5)),
     "skewed": _odd(Odd("alike", "skewed")),
     "skewed, ratio 1.25": _odd(Odd("alike", "skewed", 1.25)),
@@ -208,10 +209,17 @@ CELLS: dict[str, Misfit] = {
 
 
 def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
-    """Participants of a row, in units in which a true deviation is one."""
+    """Return the participants of a row, in units in which a true standard deviation is 1."""
     persons, entries, sites = misfit.cell
     if misfit.odd:
-        people = odd_people(misfit.odd, persons, entries, misfit.effect, misfit.part, generator)
+        people = odd_people(
+            odd=misfit.odd,
+            persons=persons,
+            entries=entries,
+            effect=misfit.effect,
+            part=misfit.part,
+            draw=generator,
+        )
         return _with_norms(misfit, _asked_of(misfit, people, generator), generator)
     kind = replace(_KIND, offsets=misfit.offsets)
     if misfit.rare is not None:
@@ -220,7 +228,8 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
     if misfit.few:
         people = replace(people, group=people.group & (people.site < misfit.few))
     people = _groups_apart(people, misfit.apart)
-    values, truth = people.outcomes, np.zeros(entries)
+    values = people.outcomes
+    truth = np.zeros(entries)
     residual = values - people.slopes @ people.covariates
     centre = np.stack([residual[:, people.site == s].mean(axis=1) for s in range(sites)], axis=1)
     own = residual - centre[:, people.site]
@@ -237,7 +246,7 @@ def people_of(misfit: Misfit, generator: np.random.Generator) -> People:
 
 
 def _groups_apart(people: People, apart: float) -> People:
-    """Participants whose groups differ by this in age, which their outcomes follow."""
+    """Return participants whose groups differ by ``apart`` in age, with their outcomes."""
     if apart == Misfit.apart:
         return people
     covariates = people.covariates.copy()
@@ -247,7 +256,7 @@ def _groups_apart(people: People, apart: float) -> People:
 
 
 def _asked_of(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
-    """Participants with the slopes that a row asks for: of age, or 0 in half of the outcomes."""
+    """Return participants with the slopes of a row: those of age, or 0 in half of the outcomes."""
     if not misfit.slope:
         return people
     truth = people.slopes[:, 0].copy()
@@ -257,8 +266,9 @@ def _asked_of(misfit: Misfit, people: People, generator: np.random.Generator) ->
 
 
 def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) -> People:
-    """Participants with what a study states of them."""
-    right, usual = people.outcomes.mean(axis=1), people.outcomes.std(axis=1)
+    """Return participants with the norms that a study states."""
+    right = people.outcomes.mean(axis=1)
+    usual = people.outcomes.std(axis=1)
     signs = generator.choice([-1.0, 1.0], len(usual)) if misfit.signs else np.ones(len(usual))
     location = right - misfit.off * usual * signs
     within = deviation_within(people.outcomes, people.group, people.site)
@@ -268,7 +278,7 @@ def _with_norms(misfit: Misfit, people: People, generator: np.random.Generator) 
 def _together(
     values: Array, people: People, part: float, sites: int, generator: np.random.Generator
 ) -> tuple[Array, People]:
-    """Sites whose mean ages differ by a deviation, with which their outcomes' levels go."""
+    """Return participants whose sites' mean ages vary, and correlate with the outcomes' levels."""
     ages = generator.standard_normal(sites)
     levels = 0.6 * np.outer(generator.choice([-1.0, 1.0], len(values)), part * ages)
     covariates = people.covariates.copy()
@@ -282,7 +292,7 @@ def _together(
 
 
 def trial_for(misfit: Misfit, people: People) -> Trial:
-    """The study of a row."""
+    """Return the study of a row."""
     analysis: dict[str, Any] = {"anyway": True, **misfit.analysis}
     if misfit.slope:
         analysis |= {"contrasts": {"age": "age1"}, "groups": {}}
@@ -315,7 +325,7 @@ def trial_for(misfit: Misfit, people: People) -> Trial:
 
 
 def _without_norms(trial: Trial, people: People, misfit: Misfit) -> Trial:
-    """The same study with limits five deviations about the location, and no norms."""
+    """Return the same study with limits five deviations about the location, and no norms."""
     usual = people.outcomes.std(axis=1)
     low, high = (people.location + sign * 5 * usual for sign in (-1, 1))
     columns = {
@@ -353,7 +363,7 @@ def _without_norms(trial: Trial, people: People, misfit: Misfit) -> Trial:
 
 
 def one_run(misfit: Misfit, number: int) -> dict[str, float]:
-    """What is counted of a run."""
+    """Return the statistics of a run."""
     generator = np.random.default_rng((number, 31, *misfit.cell))
     people = people_of(misfit, generator)
     design = people.design()
@@ -373,14 +383,17 @@ def one_run(misfit: Misfit, number: int) -> dict[str, float]:
 def counted(
     result: Any, truth: Array, pooled: Array, deviation: Array, plan: Glm
 ) -> dict[str, float]:
-    """A run's errors and decisions, in the outcomes' true deviations."""
+    """Return a run's errors and decisions, in the outcomes' true standard deviations."""
     if "effect" not in result.arrays:
         return {"stopped": 1.0}
     unit = result.arrays["deviation"] / deviation
-    truth, pooled = truth / deviation, pooled / deviation
+    truth = truth / deviation
+    pooled = pooled / deviation
     effect, low, high = (result.arrays[n] * unit for n in ("effect", "low", "high"))
-    null, found = truth == 0, result.arrays["q"] <= plan.parameters.discoveries
-    covered, shown = (low <= truth) & (truth <= high), ~result.arrays["withheld"]
+    null = truth == 0
+    found = result.arrays["q"] <= plan.parameters.discoveries
+    covered = (low <= truth) & (truth <= high)
+    shown = ~result.arrays["withheld"]
     real = ~null & shown
     return {
         "stopped": 0.0,
@@ -406,10 +419,11 @@ _COLUMNS = (
 
 
 def row_of(name: str, tally: Tally) -> list[str]:
-    """Cells of a row."""
+    """Return the cells of a row."""
     if "square" not in tally.found:
         return [name, "stopped"]
-    error, stated = tally.root("square"), tally.root("stated")
+    error = tally.root("square")
+    stated = tally.root("stated")
     return [
         name,
         *tally.texts("size", "false", "withheld"),

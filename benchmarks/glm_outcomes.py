@@ -1,8 +1,9 @@
 """``python -m benchmarks.glm_outcomes [PERSONS OUTCOMES]``: `glm` of very many outcomes.
 
-Four sites in one process, without protocol, beside nilearn's least squares on one table of the same
-size; each in a process of its own, whose largest memory is told beside the table's. The same rows
-are also taken as units of two, and a smooth basis beside its bare products.
+Four sites in one process, without the protocol, are compared with nilearn's least squares on one
+table of the same size. Each runs in a process of its own, whose peak memory is reported with the
+table's size. The same rows are also analysed as units of two, and a smooth basis is compared with
+its matrix products.
 """
 
 import multiprocessing
@@ -27,13 +28,14 @@ Cost = tuple[float, float, float]
 
 
 def table(persons: int, columns: int, seed: int) -> np.ndarray:
-    """Made-up persons, one behind the other; columns x persons."""
+    """Return simulated participants in row-major order by participant; columns x participants."""
     return np.random.default_rng(seed).standard_normal((persons, columns)).T
 
 
 def many_outcomes(persons: int, outcomes: int) -> Trial:
-    """A study of two groups and one covariate."""
-    views, sizes = (("x", outcomes), ("dx", 1), ("age", 1)), (persons // SITES,) * SITES
+    """Return a study of two groups and one covariate."""
+    views = (("x", outcomes), ("dx", 1), ("age", 1))
+    sizes = (persons // SITES,) * SITES
     tables = [table(size, outcomes + 2, seed) for seed, size in enumerate(sizes)]
     for each in tables:
         each[outcomes] = np.where(np.arange(each.shape[1]) % 2, 1.0, -1.0)
@@ -51,13 +53,22 @@ def many_outcomes(persons: int, outcomes: int) -> Trial:
             "anyway": True,
         }
     )
-    shape = Shape(outcomes + 2, sizes, sizes, "subject", 0, views, tuple(groups))
+    shape = Shape(
+        features=outcomes + 2,
+        subjects=sizes,
+        samples=sizes,
+        unit="subject",
+        voxels=0,
+        views=views,
+        sites=tuple(groups),
+    )
     return Trial(parameters, tuple(TableData(each, views) for each in tables), shape)
 
 
 def in_pairs(trial: Trial) -> Trial:
-    """The same persons, two of them one unit of privacy; every tenth unit has one row."""
-    sites, many = list[TableData](), trial.shape.features
+    """Return the same participants in units of privacy of two; every tenth unit has one row."""
+    sites = list[TableData]()
+    many = trial.shape.features
     for site in trial.sites:
         rows = site.table().T
         table = rows[: len(rows) // 2 * 2].reshape(-1, 2 * many).T
@@ -72,7 +83,7 @@ def in_pairs(trial: Trial) -> Trial:
 
 
 def on_vertices(trial: Trial, vertices: int) -> Trial:
-    """The same outcomes as vertices of a made-up mesh, of which nearly all modes are released."""
+    """Return the same outcomes as vertices of a simulated mesh, with nearly all modes released."""
     sides = made_up_modes(vertices // 2, 0), made_up_modes(vertices // 2, 1)
     places = {"x": SurfacePlaces(np.zeros((vertices, 3)), lambda: sides)}
     for site in trial.sites:
@@ -84,29 +95,29 @@ def on_vertices(trial: Trial, vertices: int) -> Trial:
 
 
 def made_up_modes(vertices: int, seed: int) -> SurfaceModes:
-    """Modes of a hemisphere that was never triangulated, with waves of 20 mm and longer."""
+    """Return simulated modes of a hemisphere, with waves of 20 mm and longer."""
     vectors = np.random.default_rng(seed).standard_normal((vertices, MODES)) / np.sqrt(vertices)
     values = np.linspace(0.0, (2 * np.pi / 20.001) ** 2, MODES)
     return SurfaceModes(values, vectors, np.arange(MODES), 4.0 * vertices)
 
 
 def ours(persons: int, outcomes: int) -> Cost:
-    """Processor seconds of a study; MB before it and at the most."""
+    """Return processor seconds of a study, and MB before it and at the peak."""
     return cost_of(lambda: many_outcomes(persons, outcomes))
 
 
 def pairs(persons: int, outcomes: int) -> Cost:
-    """The same of units of two rows."""
+    """Return the same for units of two rows."""
     return cost_of(lambda: in_pairs(many_outcomes(persons, outcomes)))
 
 
 def smooth(persons: int, outcomes: int) -> Cost:
-    """The same in a smooth basis."""
+    """Return the same for a smooth basis."""
     return cost_of(lambda: on_vertices(many_outcomes(persons, outcomes), outcomes))
 
 
 def products(persons: int, outcomes: int) -> Cost:
-    """Bare products with such a basis, as one round takes one and the other two."""
+    """Return the same for only the products with such a basis, as the two rounds compute them."""
     one_thread()
     sides = [made_up_modes(outcomes // 2, seed).vectors for seed in (0, 1)]
     values = table(persons, outcomes // 2, 0)
@@ -122,21 +133,23 @@ def products(persons: int, outcomes: int) -> Cost:
 
 
 def cost_of(maker: Callable[[], Trial]) -> Cost:
-    """Processor seconds of a study; MB before it and at the most."""
+    """Return processor seconds of a study, and MB before it and at the peak."""
     one_thread()
-    trial, noise = maker(), noise_of(8.0, SITES)
+    trial = maker()
+    noise = noise_of(8.0, SITES)
     before = resident("VmRSS")
     seconds = processor(lambda: run_trial(trial, noise, np.random.default_rng(0)), 1)
     return seconds, before, resident("VmHWM")
 
 
 def nilearn(persons: int, outcomes: int) -> Cost:
-    """The same of nilearn's `run_glm`."""
+    """Return the same for nilearn's `run_glm`."""
     from nilearn.glm.first_level import run_glm
 
     one_thread()
-    # As it wants them: an outcome's persons side by side.
-    values, design = np.ascontiguousarray(table(persons, outcomes, 0).T), np.ones((persons, 6))
+    # In the memory layout that nilearn requires: participants of an outcome are contiguous.
+    values = np.ascontiguousarray(table(persons, outcomes, 0).T)
+    design = np.ones((persons, 6))
     design[:, :5] = table(persons, 5, 1).T
     before = resident("VmRSS")
     seconds = processor(lambda: run_glm(values, design, noise_model="ols"), 1)
@@ -144,26 +157,50 @@ def nilearn(persons: int, outcomes: int) -> Cost:
 
 
 def alone(maker: Callable[[int, int], Cost], persons: int, outcomes: int) -> Cost:
-    """What one of the two takes in a process of its own."""
+    """Return the cost of one of them in a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(maker, persons, outcomes).result()
 
 
 def outcomes(persons: int = 100, many: int = 1_000_000) -> list[Row]:
-    """Rows of time and memory."""
-    own, least = alone(ours, persons, many), alone(nilearn, persons, many)
-    work, held = f"glm, {persons} participants, {many:,} outcomes", 8e-6 * persons * many
-    two, waves = alone(pairs, persons, many), alone(smooth, PERSONS, VERTICES)
+    """Return rows of time and memory."""
+    own = alone(ours, persons, many)
+    least = alone(nilearn, persons, many)
+    work = f"glm, {persons} participants, {many:,} outcomes"
+    held = 8e-6 * persons * many
+    two = alone(pairs, persons, many)
+    waves = alone(smooth, PERSONS, VERTICES)
     bare = alone(products, PERSONS, VERTICES)
     units = f"{work}, units of two"
     basis = f"glm in a smooth basis, {PERSONS:,} participants, {VERTICES:,} vertices"
     return [
         Row(work, 1e3 * own[0], "nilearn run_glm", 1e3 * least[0], "≤ 2"),
-        Row(f"{work}: memory at the most", own[2], "the table", held, "≤ 2", "MB"),
+        Row(
+            work=f"{work}: memory at the most",
+            ours=own[2],
+            beside="the table",
+            peer=held,
+            reach="≤ 2",
+            unit="MB",
+        ),
         Row(units, 1e3 * two[0], "single participants", 1e3 * own[0], "≤ 3"),
-        Row(f"{units}: memory at the most", two[2], "the table", held, "≤ 2", "MB"),
+        Row(
+            work=f"{units}: memory at the most",
+            ours=two[2],
+            beside="the table",
+            peer=held,
+            reach="≤ 2",
+            unit="MB",
+        ),
         Row(basis, 1e3 * waves[0], "its products with the basis", 1e3 * bare[0], "≤ 2"),
-        Row(f"{basis}: memory at the most", waves[2], "before it", waves[1], "≤ 1.5", "MB"),
+        Row(
+            work=f"{basis}: memory at the most",
+            ours=waves[2],
+            beside="before it",
+            peer=waves[1],
+            reach="≤ 1.5",
+            unit="MB",
+        ),
     ]
 
 

@@ -1,11 +1,11 @@
 """``python -m benchmarks.glm_products [RUNS]``: products and squares in the formula of `glm`.
 
-Participants of 8 sites, whose ages differ between sites; the contrast's part grows with age;
-outcomes go with age and its square. Ages' stated mean is right, half a deviation and two off;
-outcomes are Gaussian, vary half again as much in patients, the more the older, or have long tails.
-Releases have noise of the exact law. *Missed* is how often a 95 % interval lacks the effect at the
-stated mean, ``none`` and ``some`` where the contrast's own effect is 0 and where it is not;
-withheld, of whose discoveries nothing is said.
+Participants of 8 sites, whose ages differ between sites; the group's fraction grows with age;
+outcomes depend on age and its square. The stated mean of ages is correct, half a standard deviation
+and two off; outcomes are Gaussian, vary half again as much in patients, vary more with age, or have
+long tails. Releases have noise of the exact distribution. *Missed* is the frequency with which a 95
+% interval does not contain the effect at the stated mean, ``none`` and ``some`` if the contrast's
+own effect is 0 and if it is not. *Withheld* is the fraction of withheld outcomes.
 """
 
 from itertools import product
@@ -17,8 +17,8 @@ from benchmarks.glm_runs import Trial, mean_of, noise_of, run_trial, trial_of
 from benchmarks.timing import command, show
 
 SITES, OUTCOMES = 8, 20
-USUAL = 0.25  # deviation of ages, in the vector's unit
-SCALE = 1.2  # stated deviation of the outcomes
+USUAL = 0.25  # standard deviation of ages, in the vector's unit
+SCALE = 1.2  # stated standard deviation of the outcomes
 EFFECT = 0.3
 ASKED = {
     "patients, square": ("dx1", "dx1 + age1 + I(age1**2)"),
@@ -29,7 +29,7 @@ KINDS = ("Gaussian", "ratio 1.5", "grows with age", "lognormal")
 
 
 def spread_of(kind: str, z: Array, group: Array, generator: np.random.Generator) -> Array:
-    """What is left of outcomes without effects, OUTCOMES x n."""
+    """Return residuals of the outcomes, OUTCOMES x n."""
     found = np.sqrt(0.75) * generator.standard_normal((OUTCOMES, len(z)))
     found = found + 0.5 * generator.standard_normal(len(z))
     if kind == "lognormal":
@@ -42,7 +42,7 @@ def spread_of(kind: str, z: Array, group: Array, generator: np.random.Generator)
 def study_of(
     kind: str, name: str, persons: int, off: float, effect: float, generator: np.random.Generator
 ) -> tuple[Trial, float]:
-    """A study, and the true effect as it would be reported."""
+    """Return a study, and the true effect as it would be reported."""
     asked, formula = ASKED[name]
     site = np.sort(generator.integers(SITES, size=persons))
     z = np.clip(generator.standard_normal(persons) + generator.normal(0, 0.7, SITES)[site], -3, 3)
@@ -72,9 +72,16 @@ def study_of(
 def one_run(
     kind: str, name: str, persons: int, off: float, effect: float, seed: int
 ) -> tuple[float, float]:
-    """How many intervals lack the truth, and how many outcomes are withheld."""
+    """Return the fraction of intervals without the truth, and of withheld outcomes."""
     generator = np.random.default_rng(seed)
-    trial, truth = study_of(kind, name, persons, off, effect, generator)
+    trial, truth = study_of(
+        kind=kind,
+        name=name,
+        persons=persons,
+        off=off,
+        effect=effect,
+        generator=generator,
+    )
     epsilon = 4.0 if persons < 1000 else 8.0
     found = run_trial(trial, noise_of(epsilon, SITES), generator).arrays
     if "low" not in found:
@@ -89,7 +96,20 @@ def main(runs: int = 20) -> None:
     for name, kind, persons, off in product(ASKED, KINDS, (800, 3000), (0.0, 0.5, 2.0)):
         missed, withheld = zip(
             *(
-                np.nanmean([one_run(kind, name, persons, off, e, n) for n in range(runs)], axis=0)
+                np.nanmean(
+                    [
+                        one_run(
+                            kind=kind,
+                            name=name,
+                            persons=persons,
+                            off=off,
+                            effect=e,
+                            seed=n,
+                        )
+                        for n in range(runs)
+                    ],
+                    axis=0,
+                )
                 for e in (0.0, EFFECT)
             ),
             strict=True,

@@ -1,4 +1,4 @@
-"""`glm` with releases of the exact law of noise and no protocol, and what it is held against."""
+"""Runs of `glm` with releases of the exact noise distribution, and reference methods."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,13 +22,13 @@ from consortium.privacy.lattice import Lattice
 from consortium.simulation.array_data import ArrayData
 
 GLM = REGISTRY["glm"]
-AGE_SCALE = 8.0  # what the simulated covariates are divided by, to lie within -1 and 1
+AGE_SCALE = 8.0  # divisor of the simulated covariates, for values within -1 and 1
 _LIMIT = 3.0  # standard deviations that become 1 for `regression`
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A consortium as `glm` sees it."""
+    """Consortium with the data that `glm` uses."""
 
     parameters: GlmParameters
     sites: tuple[ArrayData, ...]
@@ -36,7 +36,7 @@ class Trial:
 
 
 def make_trial(people: People, **analysis: object) -> Trial:
-    """Put participants of simulated data into a study: outcomes, group and covariates."""
+    """Create a study with outcomes, group and covariates of simulated participants."""
     covariates = np.vstack([people.covariates[:2] / AGE_SCALE, people.covariates[2:]])
     norms = {
         "location": tuple(people.location.tolist()),
@@ -58,7 +58,7 @@ def trial_of(
     names: Sequence[str] = (),
     **analysis: Any,
 ) -> Trial:
-    """Put any participants into a study, those of a site one behind the other."""
+    """Create a study with any participants, who are sorted by site."""
     names = names or tuple(f"z{n}" for n in range(len(columns)))
     views = (("brain", len(outcomes)), ("dx", 1), *((name, 1) for name in names))
     table = np.vstack([outcomes, np.where(group, 1.0, -1.0), columns])
@@ -74,13 +74,21 @@ def trial_of(
         **analysis,
     }
     sizes = tuple(len(part) for part in parts)
-    shape = Shape(len(table), sizes, sizes, "subject", 0, views, tuple(values["groups"]))
+    shape = Shape(
+        features=len(table),
+        subjects=sizes,
+        samples=sizes,
+        unit="subject",
+        voxels=0,
+        views=views,
+        sites=tuple(values["groups"]),
+    )
     sites = tuple(TableData(table[:, part], views) for part in parts)
     return Trial(GlmParameters.model_validate(values), sites, shape)
 
 
 class TableData(ArrayData):
-    """A site whose table is at hand, without a block for each participant."""
+    """Site with a table in memory, without a block for each participant."""
 
     def __init__(self, table: Array, views: tuple[tuple[str, int], ...]) -> None:
         super().__init__([table[:, :1]], views=views)
@@ -88,12 +96,12 @@ class TableData(ArrayData):
         self.lengths = [1] * table.shape[1]
 
     def table(self) -> Array:
-        """All participants side by side."""
+        """Return all participants side by side."""
         return self._whole
 
 
 def noise_of(epsilon: float, sites: int, *, colluding: int = 1, delta: float = 1e-5) -> float:
-    """Noise over sensitivity of a release with the whole budget, against the coalition."""
+    """Return noise over sensitivity of a release with the whole budget, against the coalition."""
     return 1 / (mu_of(epsilon, delta) * np.sqrt((sites - colluding) / sites))
 
 
@@ -105,28 +113,32 @@ def run_trial(
     plan: Glm | None = None,
     lattices: Mapping[str, Lattice] | None = None,
 ) -> Result:
-    """Drive the analysis; every release has Gaussian noise of the planned law.
+    """Run the analysis; every release has Gaussian noise of the planned distribution.
 
     The trial's shape has the nominal numbers of participants, and its sites have the true ones,
-    which each release counts with noise.
-    ``missing`` holds the sites that don't answer, for every round; the noise stays the same.
-    ``plan`` is that of the study with this noise, for who has it already. With ``lattices``, by
-    stage, sites round as a private round does; without, nobody does.
+    which each release counts with noise. ``missing`` contains the sites that do not answer, for
+    every round; the noise stays the same. ``plan`` is that of the study with this noise, if it
+    exists already. With ``lattices``, by stage, sites round as a private round does; without, they
+    do not round.
     """
     shape = replace(trial.shape, noise=noise)
     plan = plan or Glm(trial.parameters, shape)
     planned = {release.stage: release for release in plan.releases}
     sizes = np.array([site.units for site in trial.sites], dtype=np.float64)
-    nominal, counts = np.array(shape.subjects, dtype=np.float64), UnitCounts(shape.subjects)
+    nominal = np.array(shape.subjects, dtype=np.float64)
+    counts = UnitCounts(shape.subjects)
     turns = chain(missing, repeat(frozenset[int]()))
 
     def answer(query: Query) -> Release:
-        stage, gone = planned[query.stage], next(turns)
-        asked, local = query, plan.statistics[query.statistic]
+        stage = planned[query.stage]
+        gone = next(turns)
+        asked = query
+        local = plan.statistics[query.statistic]
         there = [n for n in range(len(sizes)) if n not in gone]
         means = [local(plan, trial.sites[n], replace(asked, site=n), stage.bound) for n in there]
         if lattices:
-            step, shares = lattices[query.stage].step, sizes[there, None] / nominal[there].sum()
+            step = lattices[query.stage].step
+            shares = sizes[there, None] / nominal[there].sum()
             total = step * np.rint(shares * means / step).sum(axis=0)
         else:
             total = sizes[there] @ np.stack(means) / nominal[there].sum()
@@ -145,15 +157,16 @@ def run_trial(
 def by_regression(
     people: People, tried: NDArray[np.int64], noise: float, generator: np.random.Generator
 ) -> Array:
-    """Effects as `regression` finds them, outcome by outcome, with columns for the sites.
+    """Return effects estimated by `regression`, for each outcome, with columns for the sites.
 
-    ``noise`` is over the sensitivity, of a release with an outcome's part of the budget.
+    ``noise`` is relative to the sensitivity of a release with an outcome's share of the budget.
     """
-    algorithm, found = REGISTRY["regression"], []
+    algorithm = REGISTRY["regression"]
+    found = []
     design = people.design()
     design[0] = 2 * design[0] - 1
     design[1:3] = np.clip(design[1:3] / _LIMIT, -1, 1)
-    design = design[:-1]  # the last site is what is left of the constant
+    design = design[:-1]  # the last site is the reference of the constant
     views = (("x", len(design)), ("y", 1))
     parameters = algorithm.Parameters.model_validate(
         {"target": "y", "bound": float(np.sqrt(len(COVARIATES) + 2))}
@@ -163,9 +176,17 @@ def by_regression(
         target = np.clip((people.outcomes[place] - people.location[place]) / unit, -1, 1)
         site = TableData(np.vstack([design, target]), views)
         sizes = (len(target),)
-        shape = Shape(len(design) + 1, sizes, sizes, "subject", 0, views)
+        shape = Shape(
+            features=len(design) + 1,
+            subjects=sizes,
+            samples=sizes,
+            unit="subject",
+            voxels=0,
+            views=views,
+        )
         plan = algorithm(parameters, shape)
-        (stage, *_), run = plan.planned(), plan.run()
+        stage, *_ = plan.planned()
+        run = plan.run()
         query = next(run)
         mean = plan.statistics[query.statistic](plan, site, query, stage.bound)
         deviation = stage.bound.sensitivity(len(target)) * noise
@@ -179,7 +200,7 @@ def by_regression(
 
 
 def least_squares(design: Array, outcomes: Array) -> tuple[Array, Array, Array]:
-    """Effect of the first column on every row of outcomes, its standard error and p."""
+    """Return the effect of the first column on every outcome, its standard error and p."""
     inverse = np.linalg.pinv(design @ design.T)
     slopes = inverse @ design @ outcomes.T
     residual = outcomes.T - design.T @ slopes
@@ -191,13 +212,15 @@ def least_squares(design: Array, outcomes: Array) -> tuple[Array, Array, Array]:
 def judged(
     found: Mapping[str, Array], truth: Array, null: NDArray[np.bool_], unit: float | Array = 1.0
 ) -> dict[str, float]:
-    """Squares of errors, true and stated, coverage, and how often p is below .05 without effect.
+    """Return squared errors, true and stated, coverage, and the frequency of p < 0.05 at no effect.
 
-    ``unit`` is what reported numbers are multiplied by; ``size`` is NaN where all have an effect.
-    Withheld outcomes, whose numbers are missing, count nowhere; all is NaN where all are withheld.
+    ``unit`` is a factor on reported numbers. ``size`` is NaN if all outcomes have an effect.
+    Withheld outcomes, whose numbers are missing, are excluded; all results are NaN if all are
+    withheld.
     """
     effect, error, low, high = (unit * found[name] for name in ("effect", "error", "low", "high"))
-    shown, null = np.isfinite(effect), null & np.isfinite(effect)
+    shown = np.isfinite(effect)
+    null = null & np.isfinite(effect)
     return {
         "square": mean_of(np.square(effect - truth), shown),
         "stated": mean_of(np.square(error), shown),
@@ -212,5 +235,5 @@ def mean_of(values: NDArray[Any], chosen: NDArray[np.bool_]) -> float:
 
 
 def found_by(p: Array, rate: float = 0.05) -> NDArray[np.bool_]:
-    """Discoveries at a false discovery rate."""
+    """Return discoveries at a false discovery rate."""
     return np.asarray(false_discovery(p) <= rate)

@@ -1,11 +1,11 @@
 """``python -m benchmarks.glm_smooth [RUNS [CUTOFF]]``: `glm` on smooth images, in voxels and waves.
 
-A thousand participants at eight sites, with images of 10 x 10 x 10 voxels of 8 mm that a kernel of
-1.2 voxels (standard deviation; 22.6 mm FWHM) made smooth. Scanners and covariates act smoothly,
-too. A difference of half a standard deviation at its peak, 1.7 voxels wide (standard deviation), is
-what a difference of a few voxels is after smoothing. Releases have noise of the exact law (one
-colluding site, δ = 1e-5); errors are in standard deviations within groups and sites. ``CUTOFF`` is
-over the smoothness; by default the plan chooses it. One process.
+A thousand participants at eight sites have images of 10 x 10 x 10 voxels of 8 mm, smoothed with a
+kernel of 1.2 voxels (standard deviation; 22.6 mm FWHM). Effects of scanners and covariates are also
+smooth. The difference has a peak of half a standard deviation and a width of 1.7 voxels (standard
+deviation), as a difference of a few voxels has after smoothing. Releases have noise of the exact
+distribution (one colluding site, δ = 1e-5); errors are in standard deviations within groups and
+sites. ``CUTOFF`` is relative to the smoothness (default: chosen by the plan). It uses one process.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ PERSONS, SITES, EDGE, VOXEL, WIDTH = 1000, 8, 10, 8.0, 1.2
 SMOOTHNESS = WIDTH * VOXEL * FWHM_PER_SIGMA
 LEVELS = (2.0, 4.0, 8.0)
 PLACES = Places(VOXEL * np.argwhere(np.ones((EDGE, EDGE, EDGE))), VOXEL**3)
-_MARGIN = 5  # voxels that are smoothed with the others and then cut off
+_MARGIN = 5  # voxels that are smoothed with the others and then removed
 _DEVIATION = 1.07  # public, within groups and sites, with what covariates explain
 COLUMNS = (
     "ε | released | numbers | cutoff over FWHM | RMSE | coverage | false positives | "
@@ -33,13 +33,13 @@ COLUMNS = (
 
 
 def difference() -> Array:
-    """The true difference, length V."""
+    """Return the true difference, length V."""
     away = np.square(PLACES.coordinates / VOXEL - (3, 3, 4)).sum(axis=1)
     return np.asarray(0.5 * np.exp(-0.5 * away / 1.7**2))
 
 
 def smooth_fields(count: int, generator: np.random.Generator, width: float = WIDTH) -> Array:
-    """Smooth Gaussian fields of variance one, V x count."""
+    """Return smooth Gaussian fields of variance one, V x count."""
     side = EDGE + 2 * _MARGIN
     values = gaussian_filter(
         generator.standard_normal((count, side, side, side)), (0, width, width, width)
@@ -50,7 +50,7 @@ def smooth_fields(count: int, generator: np.random.Generator, width: float = WID
 
 
 def people_of_images(generator: np.random.Generator, width: float = WIDTH) -> People:
-    """Participants with images; group and covariates are those of `glm_data`."""
+    """Return participants with images; group and covariates are those of `glm_data`."""
     people = make_people(PERSONS, EDGE**3, SITES, generator, effect=0.0)
     truth = difference()
     values = smooth_fields(PERSONS, generator, width)
@@ -69,14 +69,14 @@ def people_of_images(generator: np.random.Generator, width: float = WIDTH) -> Pe
 
 
 def trial_of_images(people: People, **analysis: object) -> Trial:
-    """Put them into a study whose voxels have places."""
+    """Create a study whose voxels have places."""
     trial = make_trial(people, **analysis)
     for site in trial.sites:
         site.extent = replace(site.extent, image_places=PLACES)
     return replace(trial, shape=replace(trial.shape, image_places=PLACES))
 
 
-@lru_cache(maxsize=8)  # to make their images smooth takes as long as to analyse them
+@lru_cache(maxsize=8)  # smoothing the images takes as long as analysing them
 def _people(number: int, width: float) -> People:
     return people_of_images(np.random.default_rng((number, 16)), width)
 
@@ -84,8 +84,10 @@ def _people(number: int, width: float) -> People:
 def measured(
     runs: int, analysis: dict[str, object], width: float = WIDTH
 ) -> tuple[dict[float, Tally], Tally]:
-    """What runs of a study come to at every ε, and pooled."""
-    tallies, pool, truth = {e: Tally() for e in LEVELS}, Tally(), difference()
+    """Return statistics of the runs of a study at every ε, and of pooled data."""
+    tallies = {e: Tally() for e in LEVELS}
+    pool = Tally()
+    truth = difference()
     top = int(np.argmax(truth))
     for number in range(runs):
         people = _people(number, width)
@@ -95,7 +97,8 @@ def measured(
         for epsilon, tally in tallies.items():
             noise = noise_of(epsilon, SITES)
             result = run_trial(trial, noise, np.random.default_rng((number, 17)))
-            null, large = truth < 0.01, truth > 0.25
+            null = truth < 0.01
+            large = truth > 0.25
             tally.add(
                 **judged(result.arrays, truth, null, _DEVIATION),
                 forecast=(_DEVIATION * float(result.numbers["forecast_error"])) ** 2,
@@ -108,7 +111,8 @@ def measured(
 
 
 def _row(epsilon: float, name: str, tally: Tally, pool: Tally) -> list[str]:
-    error, cutoff = tally.root("square"), tally.mean("cutoff")
+    error = tally.root("square")
+    cutoff = tally.mean("cutoff")
     return [
         f"{epsilon:g}",
         name,

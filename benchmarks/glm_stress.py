@@ -1,9 +1,9 @@
-"""``python -m benchmarks.glm_stress [RUNS [PERSONSxOUTCOMESxSITES ε]]``: one unkindness at a time.
+"""``python -m benchmarks.glm_stress [RUNS [PERSONSxOUTCOMESxSITES ε]]``: one difficulty at a time.
 
-Participants as in `glm_data` with nothing hard about them, then with heavy tails, unequal scanners,
-groups out of balance, sites' offsets or public norms that are off, each alone, and all together.
-Covariates follow group and site in every row. Releases have noise of the exact law (one colluding
-site, δ = 1e-5); one process. Errors are in public standard deviations.
+Participants are those of `glm_data` without difficulties, then with heavy tails, unequal scanners,
+unbalanced groups, sites' offsets or wrong public norms, each separately, and all together.
+Covariates depend on group and site in every row. Releases have noise of the exact distribution (one
+colluding site, δ = 1e-5); one process. Errors are in public standard deviations.
 """
 
 from dataclasses import replace
@@ -31,8 +31,9 @@ STRESS = {
 
 
 def stressed(cell: Cell, runs: int, epsilon: float, unkind: Unkind) -> Tally:
-    """Runs of a cell with one unkindness; and how often its plan calls it worth while."""
-    tally, noise = Tally(), noise_of(epsilon, cell[2])
+    """Return statistics of runs with one difficulty, and how often the plan is worth it."""
+    tally = Tally()
+    noise = noise_of(epsilon, cell[2])
     for number in range(runs):
         generator = np.random.default_rng((number, 14, *cell))
         people = make_people(*cell, generator, unkind=unkind)

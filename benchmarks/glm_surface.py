@@ -1,10 +1,9 @@
 """`glm` on the cortex: maps of a difference in thickness on fsaverage5, released in its modes.
 
 ``python -m benchmarks.glm_surface [RUNS [PERSONS]]`` prints a table with a row for each number of
-participants, smoothness and ε: how far off maps are, were forecast to be, and would be of the
-largest site alone and by chance alone, and how often intervals held the truth. Maps are of every
-sixteenth vertex and the modes' anchors: what is released are coefficients of the mesh's modes, as
-many as of all.
+participants, smoothness and ε: errors of maps, their forecasts, those of the largest site by itself
+and without privacy, and the coverage of intervals. Maps have every sixteenth vertex and the modes'
+anchors. The released numbers are coefficients of the mesh's modes, as many as with all vertices.
 """
 
 from dataclasses import dataclass, replace
@@ -30,26 +29,29 @@ from consortium.views.meshes import MeshFiles
 PERSONS, SITES, SMOOTHNESS, STEP = (1460, 4380), 12, (15.0, 20.0), 16
 LEVELS = (4.0, 8.0)
 DEVIATION = 1.07  # public, within groups and sites, with what covariates explain
-_HEIGHT, _WIDTH = 0.5, 20.0  # of the difference, in deviations and mm
+_HEIGHT, _WIDTH = 0.5, 20.0  # of the difference, in standard deviations and mm
 COLUMNS = (
     "participants | tails | FWHM | ε | numbers | worth it | RMSE | forecast | forecast / RMSE | "
     "first round's / RMSE | stated / RMSE | largest site | chance | coverage | false positives"
 )
-_LOG = 0.8  # deviation of a logarithm, of skewness 3.7
-_PATCHES = 34  # of a hemisphere
-_SEEN = 0.999  # part of a field's variance that is drawn
+_LOG = 0.8  # standard deviation of a logarithm, for a skewness of 3.7
+_PATCHES = 34  # of each hemisphere
+_SEEN = 0.999  # fraction of a field's variance that is drawn
 
 
 @lru_cache(maxsize=1)
 def places() -> SurfacePlaces:
-    """Vertices of fsaverage5, which nilearn carries."""
+    """Return the vertices of fsaverage5, from nilearn."""
     return surface_places(read_mesh(MeshFiles("fsaverage5", None, None), Path()))
 
 
 @lru_cache(maxsize=1)
 def some_places(step: int) -> SurfacePlaces:
-    """Every fourth vertex of fsaverage5, say, and the anchors."""
-    whole, found, where, start = places(), [], [], 0
+    """Return every ``step``-th vertex of fsaverage5, and the anchors."""
+    whole = places()
+    found = []
+    where = []
+    start = 0
     for side in whole.modes:
         rows = np.union1d(np.arange(0, len(side.vectors), step), side.anchors)
         anchors = np.searchsorted(rows, side.anchors)
@@ -61,7 +63,7 @@ def some_places(step: int) -> SurfacePlaces:
 
 @lru_cache(maxsize=2)
 def patches(where: SurfacePlaces) -> tuple[Array, ...]:
-    """Means of the vertices nearest to each of 34 anchors: 34 x V, of either hemisphere."""
+    """Return averages of the vertices nearest to each of 34 anchors: 34 x V, by hemisphere."""
     parts = np.split(where.coordinates, [len(where.modes[0].vectors)])
     rows = [
         np.argmin(cdist(part, part[side.anchors[:_PATCHES]]), axis=1)
@@ -73,7 +75,7 @@ def patches(where: SurfacePlaces) -> tuple[Array, ...]:
 
 @lru_cache(maxsize=4)
 def _waves(where: SurfacePlaces, smoothness: float, *, patched: bool) -> tuple[Array, ...]:
-    """What white noise is multiplied by, of either hemisphere; of vertices rows have norm one."""
+    """Return factors of white noise, for each hemisphere; rows of vertices have norm one."""
     found = []
     for side, means in zip(where.modes, patches(where), strict=True):
         weights, _ = side.heat((smoothness / FWHM_PER_SIGMA) ** 2)
@@ -85,13 +87,13 @@ def _waves(where: SurfacePlaces, smoothness: float, *, patched: bool) -> tuple[A
 
 
 def _fields(count: int, generator: np.random.Generator, waves: tuple[Array, ...]) -> Array:
-    """Smooth fields along both cortices, or means of theirs, V x count."""
+    """Return smooth fields along both cortices, or means of these, V x count."""
     each = (side @ generator.standard_normal((side.shape[1], count)) for side in waves)
     return np.concatenate(list(each))
 
 
 def difference(where: SurfacePlaces) -> Array:
-    """The true difference, length V: a hill on the left."""
+    """Return the true difference, length V: a hill on the left."""
     away = np.square(where.coordinates - (-45, -20, 45)).sum(axis=1)
     left = np.arange(len(away)) < len(where.modes[0].vectors)
     return np.asarray(_HEIGHT * left * np.exp(-0.5 * away / _WIDTH**2))
@@ -99,26 +101,26 @@ def difference(where: SurfacePlaces) -> Array:
 
 @dataclass(frozen=True)
 class UnkindMaps:
-    """What is hard about maps; by default nothing but sites' levels and covariates."""
+    """Difficult features of maps; by default only sites' levels and covariates."""
 
     heavy: bool = False
     """Whether maps have tails of t with five degrees of freedom."""
     variances: float = 1.0
-    """Largest variance of a scanner over the smallest."""
+    """Largest variance of a scanner divided by the smallest."""
     ratio: float = 1.0
-    """Patients' deviation over that of the others."""
+    """Standard deviation of patients divided by that of the others."""
     off: float = 0.0
-    """How many deviations the stated location and mean age are too low."""
+    """Distance by which the stated location and mean age are too low, in standard deviations."""
     wide: float = 1.0
-    """Stated deviation over the true one."""
+    """Stated standard deviation divided by the true one."""
     ages: float = 0.0
-    """Deviation of sites' mean ages, which go with sites' levels."""
+    """Standard deviation of sites' mean ages, which correlate with sites' levels."""
     effect: float = 1.0
     """Factor on the difference."""
     skewed: bool = False
     """Whether values are lognormal, of skewness 3.7."""
     part: tuple[float, float] = (0.25, 0.75)
-    """Range of patients' part of a site."""
+    """Range of patients' fraction of a site."""
     declared: bool = False
     """Whether sites declare their means of columns."""
 
@@ -133,12 +135,13 @@ def people_on_surfaces(
     sites: int = SITES,
     patched: bool = False,
 ) -> People:
-    """Participants with maps, or patches' means; group and covariates are those of `glm_data`."""
+    """Return participants with maps, or patches' means, and otherwise as in `glm_data`."""
     hard = Unkind(parts=unkind.part)
     people = make_people(persons, 1, sites, generator, effect=0.0, unkind=hard)
     waves = _waves(where, smoothness, patched=patched)
     draw = partial(_fields, generator=generator, waves=waves)
-    values, width = draw(persons), np.log(unkind.variances) / 4
+    values = draw(persons)
+    width = np.log(unkind.variances) / 4
     rows = np.concatenate([np.linalg.norm(side, axis=1) for side in waves])
     if unkind.skewed:
         fields = np.exp(values / rows[:, None] * _LOG)
@@ -150,7 +153,8 @@ def people_on_surfaces(
     level = unkind.ages * generator.standard_normal(sites)
     values += (0.6 * (draw(sites) + draw(1) * level))[:, people.site]
     covariates = people.covariates + np.outer((1, 0, 0), level[people.site])
-    slopes, truth = draw(3) * (0.3, 0.2, 0.15), unkind.effect * difference(where)
+    slopes = draw(3) * (0.3, 0.2, 0.15)
+    truth = unkind.effect * difference(where)
     if patched:
         halves = np.split(truth, [len(where.modes[0].vectors)])
         truth = np.concatenate([rows @ h for rows, h in zip(patches(where), halves, strict=True)])
@@ -168,7 +172,7 @@ def people_on_surfaces(
 
 
 def trial_on_surfaces(people: People, where: SurfacePlaces, **analysis: object) -> Trial:
-    """Put them into a study whose vertices have places."""
+    """Create a study whose vertices have places."""
     trial = make_trial(people, basis="smooth", **analysis)
     name = next(name for name, size in trial.shape.views if size == len(people.outcomes))
     there = {name: where}
@@ -180,9 +184,12 @@ def trial_on_surfaces(people: People, where: SurfacePlaces, **analysis: object) 
 def measured(
     runs: int, persons: int, smoothness: float, *, heavy: bool = False
 ) -> tuple[dict[float, Tally], Tally]:
-    """What runs of a study come to at every ε, and without privacy."""
-    tallies, pool, where = {e: Tally() for e in LEVELS}, Tally(), some_places(STEP)
-    unkind, truth = UnkindMaps(heavy=heavy), difference(where)
+    """Return statistics of the runs of a study at every ε, and without privacy."""
+    tallies = {e: Tally() for e in LEVELS}
+    pool = Tally()
+    where = some_places(STEP)
+    unkind = UnkindMaps(heavy=heavy)
+    truth = difference(where)
     for number in range(runs):
         generator = np.random.default_rng((number, persons, 34))
         people = people_on_surfaces(persons, generator, smoothness, where, unkind=unkind)

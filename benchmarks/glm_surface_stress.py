@@ -1,9 +1,9 @@
-"""``python -m benchmarks.glm_surface_stress [RUNS [SITES ...]]``: unkind maps under t and under F.
+"""``python -m benchmarks.glm_surface_stress [RUNS [SITES ...]]``: difficult maps with t and F.
 
 1,460 participants at 6, 12 or 33 sites with maps of 20 mm FWHM as in `glm_surface`, ε = 8. *t* is
 the difference in every vertex, in a smooth basis. *F* is a factor of three levels, patients and two
-kinds of others, in the means of 68 patches, from a release of all coefficients. *Size* is how often
-p is below .05 where there is no difference, withheld or not. Noise is of the exact law.
+kinds of others, in the means of 68 patches, from a release of all coefficients. *Size* is the
+frequency of p below 0.05 without a difference, withheld or not. Noise has the exact distribution.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ from consortium.algorithms.glm.tables import COEFFICIENTS, ERRORS
 from consortium.coordinator.contrast import compare_coefficients, joint, released_coefficients
 
 PERSONS, SITES, SMOOTHNESS, EPSILON = 1460, (6, 12, 33), 20.0, 8.0
-_MORE = 15  # runs of F for each of t, which has three hundred times as many numbers
+_MORE = 15  # runs of F for each run of t, which has three hundred times as many numbers
 _ALL = UnkindMaps(heavy=True, variances=4.0, ratio=1.5, off=0.5, wide=2.0, ages=1.0)
 CELLS = {
     "nothing hard": UnkindMaps(),
@@ -51,9 +51,11 @@ COLUMNS = "cell | sites | t | coverage | withheld | stated / RMSE | F | F found 
 
 
 def _stated(people: People, unkind: UnkindMaps) -> dict[str, Any]:
-    """Public mean and deviation of every column, and sites' own means if they are declared."""
+    """Return public mean and deviation of every column, and sites' means if they are declared."""
     usual = ((-unkind.off, unkind.wide, AGE_SCALE), (0.0, 1.0, AGE_SCALE), (0.0, 1.0, 1.0))
-    names, covariates, means = [f"{name}1" for name in COVARIATES], {}, {}
+    names = [f"{name}1" for name in COVARIATES]
+    covariates = {}
+    means = {}
     for name, row, (mean, deviation, scale) in zip(names, people.covariates, usual, strict=True):
         covariates[name] = {"mean": mean / scale, "deviation": deviation / scale}
         means[name] = _means(people, row / scale)
@@ -65,7 +67,7 @@ def _means(people: People, values: Array) -> dict[str, float]:
 
 
 def trial_of_levels(people: People, unkind: UnkindMaps, generator: np.random.Generator) -> Trial:
-    """A study of all coefficients, with others of two kinds beside patients."""
+    """Return a study of all coefficients, with two kinds of others besides patients."""
     second = np.where(~people.group & (generator.random(len(people.group)) < 0.5), 1.0, -1.0)
     columns = people.covariates[:2] / AGE_SCALE, people.covariates[2:], second
     stated = _stated(people, unkind)
@@ -74,7 +76,10 @@ def trial_of_levels(people: People, unkind: UnkindMaps, generator: np.random.Gen
         stated["site_means"]["second1"] = _means(people, second)
     norms = {name: tuple(getattr(people, name).tolist()) for name in ("location", "deviation")}
     return trial_of(
-        *(people.outcomes, people.group, np.vstack(columns), people.site),
+        people.outcomes,
+        people.group,
+        np.vstack(columns),
+        people.site,
         names=(*COVARIATES, "second"),
         contrasts="all",
         anyway=True,
@@ -87,7 +92,10 @@ def _people(
     generator: np.random.Generator, unkind: UnkindMaps, sites: int, *, patched: bool = False
 ) -> People:
     return people_on_surfaces(
-        *(PERSONS, generator, SMOOTHNESS, some_places(STEP)),
+        PERSONS,
+        generator,
+        SMOOTHNESS,
+        some_places(STEP),
         unkind=unkind,
         sites=sites,
         patched=patched,
@@ -95,7 +103,7 @@ def _people(
 
 
 def by_t(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
-    """Of a run in vertices."""
+    """Return the statistics of a run in vertices."""
     generator = np.random.default_rng((number, sites, 68))
     people = _people(generator, unkind, sites)
     trial = trial_on_surfaces(
@@ -107,7 +115,7 @@ def by_t(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
 
 
 def by_f(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
-    """Of a run in patches."""
+    """Return the statistics of a run in patches."""
     generator = np.random.default_rng((number, sites, 69))
     people = _people(generator, unkind, sites, patched=True)
     trial = trial_of_levels(people, unkind, generator)
@@ -120,7 +128,8 @@ def by_f(unkind: UnkindMaps, sites: int, number: int) -> dict[str, float]:
     p = np.array([row[5] for row in joint(released, ["dx1", "second1"]).rows])
     each = np.array([row[2:] for row in compare_coefficients(released, "dx1").rows])
     low, high = people.deviation * each[:, 5:].T
-    truth, large = people.truth, people.truth > 0.25
+    truth = people.truth
+    large = people.truth > 0.25
     return {
         "F": float(np.mean(p[np.abs(truth) < 0.01] < 0.05)),
         "power": float(np.mean(p[large] < 0.05)) if large.any() else 0.0,
@@ -133,7 +142,8 @@ def main(runs: int = 4, *counts: int) -> None:
     print(f"{runs} runs of t a row\n")
     heading(COLUMNS)
     for sites, (name, unkind) in product(counts or SITES, CELLS.items()):
-        t, f = Tally(), Tally()
+        t = Tally()
+        f = Tally()
         for number in range(_MORE * runs):
             f.add(**by_f(unkind, sites, number))
         for number in range(runs):

@@ -1,12 +1,13 @@
 """``python -m benchmarks.glm_units [RUNS[:SEED] [CELL ...]]``: families and sessions in `glm`.
 
-Made-up families of one to five, of whom some are patients, or participants with one to five
-sessions, at sites that differ in level. What rows of a unit have in common is a part ICC of an
-outcome's variance. A fifth of the outcomes have an effect. Releases have noise of the exact law
-(one colluding site, δ = 1e-5), at 6 and 12 sites, or none. *Size* is how often p is below .05
-without effect; *GLS* the error over that of generalized least squares at the true ICC, every unit
-counting by its rows. Usual rows, the part that differs and deviations are stated as they are, but
-for what a cell says. Cells that begin with *fresh* were made, and first run, after all formulas.
+Simulated families of one to five, some of them patients, or participants with one to five sessions,
+at sites that differ in level. The rows of a unit have a fraction ICC of an outcome's variance in
+common. A fifth of the outcomes have an effect. Releases have noise of the exact distribution (one
+colluding site, δ = 1e-5), at 6, 12 and 33 sites, or none. *Size* is the frequency of p below 0.05
+without effect; *GLS* the error divided by that of generalized least squares at the true ICC, which
+weights every unit by its rows. Usual rows, the fraction that differs and standard deviations are
+stated correctly, except as a cell's name says. Cells that begin with *fresh* were created, and
+first run, after all formulas.
 """
 
 from dataclasses import dataclass, replace
@@ -26,44 +27,45 @@ from consortium.algorithms.glm.power import forecast_power
 
 UNITS, MOST, OUTCOMES, LEVELS = 1200, 5, 10, 0.5
 NOISES = ((6, 8.0), (12, 8.0), (33, 8.0), (12, None))
-_DEVIATION = 0.25  # of ages, in the vector's unit
-_LEVELS = {"mean": 0.0, "deviation": 1.0}  # of -1 and 1, where no study says that these are levels
-_MANY = 40_000, 2_000  # units and sites that tell what is public
+_DEVIATION = 0.25  # standard deviation of ages, in the vector's unit
+_LEVELS = {"mean": 0.0, "deviation": 1.0}  # of -1 and 1, if no study declares levels
+_MANY = 40_000, 2_000  # units and sites from which public numbers are computed
 _COLUMNS = "cell | sites | ε | size | coverage | withheld | stated | forecast | RMSE | GLS"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A row of the table."""
+    """Row of the table."""
 
     icc: float = 0.3
-    """Part of an outcome's variance that a unit's rows have in common."""
+    """Fraction of an outcome's variance that a unit's rows have in common."""
     stated: float = 0.3
-    """Correlation that the study works with."""
+    """Correlation that the study states."""
     kind: str = "family"
-    """Relatives, of whom each may be a patient or not; sessions of patients and controls; or the
-    slope of the age, by sessions a few years apart."""
+    """Relatives, each a patient or not; sessions of patients and controls; or the slope of age,
+    with sessions a few years apart."""
     heavy: bool = False
     """Whether both parts of an outcome have tails of t with five degrees of freedom."""
     ages: float = 0.0
-    """Deviation of sites' mean ages, which go with sites' levels."""
+    """Standard deviation of sites' mean ages, which correlate with sites' levels."""
     effect: float = 0.3
     off: float = 0.0
-    """How many deviations the stated location and mean age are too low."""
+    """Distance by which the stated location and mean age are too low, in standard deviations."""
     wide: float = 1.0
-    """Stated deviations of outcomes and age over the true ones."""
+    """Stated standard deviations of outcomes and age divided by the true ones."""
     ratio: float = 1.0
-    """Patients' deviation over controls'; of a slope, that of who is above the mean age."""
+    """Standard deviation of patients divided by that of controls; for a slope, of participants
+    above the mean age divided by that of the others."""
     part: tuple[float, float] = (0.3, 0.6)
-    """Range of patients' part of a site."""
+    """Range of patients' fraction of a site."""
     sizes: tuple[float, ...] = (0.2,) * MOST
-    """Parts of the units that have one, two … rows."""
+    """Fractions of the units with one, two, … rows."""
     alike: float = 0.0
-    """Part of the families whose members are all patients or all not."""
+    """Fraction of the families whose members are all patients or all controls."""
     apart: float = 0.4
-    """Deviation of ages within a unit."""
+    """Standard deviation of ages within a unit."""
     differ: float = 1.0
-    """Stated part of units that differ over the true one."""
+    """Stated fraction of units that differ divided by the true one."""
     declared: bool = False
     """Whether sites declare their means of the columns."""
 
@@ -112,7 +114,7 @@ CELLS = {
 
 
 _PAIRS, _FEW = (0.0, 1.0), (0.5, 0.3, 0.1, 0.05, 0.05)
-_USUAL = 0.45  # then a fifth of ages' variance lies between sites, as plans take for granted
+_USUAL = 0.45  # then a fifth of ages' variance is between sites, as plans assume
 _SKEWED = (0.7, 0.0, 0.0, 0.0, 0.3)
 CELLS |= {
     "fresh families, ICC .45": Cell(0.45, 0.45),
@@ -168,17 +170,17 @@ CELLS |= {
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of units, those of a unit and of a site one behind the other."""
+    """Rows of units, sorted by site and unit."""
 
     outcomes: Array
-    """V x R."""
+    """Outcomes, V x R."""
     group: Array
-    """Length R. 0 or 1."""
+    """0 or 1, length R."""
     columns: Array
-    """p x R. Within -1 and 1."""
+    """Columns within -1 and 1, p x R."""
     unit: NDArray[np.int64]
     site: NDArray[np.int64]
-    """Whole numbers, length R."""
+    """Unit and site of each row, integers, length R."""
 
 
 def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator) -> Rows:
@@ -186,7 +188,8 @@ def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator
     home = np.sort(generator.integers(sites, size=units))
     sizes = 1 + generator.choice(len(cell.sizes), units, p=cell.sizes)
     unit = np.repeat(np.arange(units), sizes)
-    site, rows = home[unit], len(unit)
+    site = home[unit]
+    rows = len(unit)
     level = generator.standard_normal(sites)
     own = 0.8 * generator.standard_normal(units)[unit]
     age = own + cell.apart * generator.standard_normal(rows) + cell.ages * level[site]
@@ -195,7 +198,8 @@ def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator
     chance = generator.uniform(*cell.part, sites)[site]
     drawn = generator.random(rows if cell.kind == "family" else units)
     if cell.kind != "family":
-        sex, drawn = sex[unit], drawn[unit]
+        sex = sex[unit]
+        drawn = drawn[unit]
     elif cell.alike:
         same = generator.random(units)[unit] < cell.alike
         drawn = np.where(same, generator.random(units)[unit], drawn)
@@ -212,7 +216,7 @@ def make_rows(cell: Cell, sites: int, units: int, generator: np.random.Generator
 
 
 def truth_of(cell: Cell) -> Array:
-    """Effects, length V."""
+    """Return the effects, length V."""
     return np.where(np.arange(OUTCOMES) < OUTCOMES // 5, cell.effect, 0.0)
 
 
@@ -223,21 +227,22 @@ def _drawn(cell: Cell, shape: tuple[int, int], generator: np.random.Generator) -
 
 
 class Public(NamedTuple):
-    """What is known of a cell."""
+    """Public numbers of a cell."""
 
     rows: float
     """Harmonic mean of a unit's rows."""
     differ: float
-    """Part of the families with patients and others; of ages the part of their variance within
-    sites that lies within units."""
+    """Fraction of the families with patients and others; for ages, the fraction of their variance
+    within sites that is within units."""
     deviation: float
     age: float
-    """Of outcomes within groups and sites, and of all ages over `_DEVIATION`."""
+    """Standard deviation of outcomes within groups and sites, and of all ages relative to
+    `_DEVIATION`."""
 
 
 @lru_cache
 def public_of(cell: Cell) -> Public:
-    """Numbers that a study with this cell's families would state."""
+    """Return numbers that a study with this cell's families would state."""
     drawn = make_rows(replace(cell, effect=0.0), _MANY[1], _MANY[0], np.random.default_rng(0))
     count = np.bincount(drawn.unit)
     part = np.bincount(drawn.unit, drawn.group) / count
@@ -250,7 +255,7 @@ def public_of(cell: Cell) -> Public:
 
 
 def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
-    """Put rows into a study, the first ``most`` of each unit."""
+    """Create a study from rows, with the first ``most`` of each unit."""
     names = [f"z{n}" for n in range(len(rows.columns))]
     views = (("brain", len(rows.outcomes)), ("dx", 1), *((name, 1) for name in names))
     table = np.vstack([rows.outcomes, 2 * rows.group - 1, rows.columns])
@@ -262,7 +267,9 @@ def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
     flat = blocks.reshape(most * len(table), -1)
     part = np.nanmean((blocks[:, len(rows.outcomes)] + 1) / 2, axis=0)
     starts, home = np.unique(rows.unit, return_index=True)
-    groups, sites, sizes = {}, [], []
+    groups = {}
+    sites = []
+    sizes = []
     for site in np.unique(rows.site):
         own = starts[rows.site[home] == site]
         groups[f"s{site}"] = [float((1 - part[own]).sum()), float(part[own].sum())]
@@ -277,14 +284,23 @@ def units_trial(rows: Rows, most: int = MOST, **analysis: Any) -> Trial:
         "anyway": True,
         **analysis,
     }
-    shape = Shape(len(table), tuple(sizes), tuple(sizes), "subject", 0, views, tuple(groups))
+    shape = Shape(
+        features=len(table),
+        subjects=tuple(sizes),
+        samples=tuple(sizes),
+        unit="subject",
+        voxels=0,
+        views=views,
+        sites=tuple(groups),
+    )
     return Trial(GlmParameters.model_validate(values), tuple(sites), shape)
 
 
 def study_of(cell: Cell, rows: Rows, differ: float | None = None) -> Trial:
-    """The study of a cell, by default with the part of units that do differ."""
+    """Return the study of a cell, by default with the correct fraction of units that differ."""
     known = public_of(cell)
-    usual, age = known.deviation, known.age * _DEVIATION
+    usual = known.deviation
+    age = known.age * _DEVIATION
     given: dict[str, Any] = {
         "norms": {"location": -usual * cell.off, "deviation": usual * cell.wide},
         "covariates": {
@@ -312,7 +328,7 @@ def study_of(cell: Cell, rows: Rows, differ: float | None = None) -> Trial:
 
 
 def least_squares(rows: Rows, icc: float, column: Array) -> Array:
-    """Effects of a column by generalized least squares with a constant for every site."""
+    """Return effects of a column by generalized least squares with a constant for every site."""
     constants = (rows.site[:, None] == np.unique(rows.site)).astype(np.float64)
     others = (
         [rows.columns.T, constants] if column is rows.group else [rows.columns[1:].T, constants]
@@ -334,21 +350,24 @@ def least_squares(rows: Rows, icc: float, column: Array) -> Array:
 def one_run(
     cell: Cell, sites: int, epsilon: float | None, number: int, differ: float | None = None
 ) -> dict[str, float]:
-    """Errors and decisions of a run."""
+    """Return errors and decisions of a run."""
     generator = np.random.default_rng([number, sites])
     rows = make_rows(cell, sites, UNITS, generator)
     trial = study_of(cell, rows, differ)
     noise = noise_of(epsilon, sites) if epsilon else 0.0
     found = run_trial(trial, noise, generator)
-    # Age is told by a public deviation.
+    # The slope of age is reported for one public standard deviation.
     known = public_of(cell)
-    own, scale = truth_of(cell), cell.wide * known.age if cell.kind == "age" else 1.0
+    own = truth_of(cell)
+    scale = cell.wide * known.age if cell.kind == "age" else 1.0
     column = rows.columns[0] / _DEVIATION if cell.kind == "age" else rows.group
     pooled = least_squares(rows, cell.icc, column)
     unit = known.deviation * cell.wide / scale
-    null, told = own == 0, found.arrays["withheld"] < 1
+    null = own == 0
+    told = found.arrays["withheld"] < 1
     low, high = (unit * found.arrays[name] for name in ("low", "high"))
-    wrong, inside = found.arrays["p"] < 0.05, (low <= own) & (own <= high)
+    wrong = found.arrays["p"] < 0.05
+    inside = (low <= own) & (own <= high)
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     return {
         **judged(found.arrays, own, null, unit),
@@ -362,19 +381,23 @@ def one_run(
 
 
 def row_of(name: str, sites: int, epsilon: float | None, runs: range) -> list[str]:
-    """Cells of a row."""
+    """Return the cells of a row."""
     tally = Tally()
     for number in runs:
         tally.add(**one_run(CELLS[name], sites, epsilon, number))
     size, covered, withheld, null = map(tally.mean, ("size", "covered", "withheld", "null"))
-    if null:  # of what is not withheld, if anything is
-        size, covered = tally.mean("wrong") / null, tally.mean("inside") / (1 - withheld)
+    if null:  # only outcomes that are not withheld count
+        size = tally.mean("wrong") / null
+        covered = tally.mean("inside") / (1 - withheld)
     error = tally.root("square")
     return [
-        *(name, str(sites), "none" if epsilon is None else f"{epsilon:g}"),
+        name,
+        str(sites),
+        "none" if epsilon is None else f"{epsilon:g}",
         *(f"{each:.3f}" for each in (size, covered, withheld)),
         *tally.over(error, "stated", "forecast", digits=2),
-        *(f"{error:.3f}", f"{error / tally.root('pooled'):.2f}"),
+        f"{error:.3f}",
+        f"{error / tally.root('pooled'):.2f}",
     ]
 
 

@@ -1,9 +1,9 @@
-"""``python -m benchmarks.glm_variants [RUNS [PERSONSxOUTCOMESxSITES ε]]``: `glm` off its main road.
+"""``python -m benchmarks.glm_variants [RUNS [PERSONSxOUTCOMESxSITES ε]]``: special cases of `glm`.
 
-Groups that are counted, sites that drop out, means of outcomes, and maps of smooth images, on the
-hard participants of `glm_data`, with releases of the exact law of noise (one colluding site,
-δ = 1e-5), one process. Errors are in public standard deviations; a forecast is the plan's, which
-knows of no drop-out.
+Counted groups, sites that drop out, means of outcomes, and maps of smooth images, with the
+difficult participants of `glm_data` and releases of the exact noise distribution (one colluding
+site, δ = 1e-5), in one process. Errors are in public standard deviations; a forecast is the plan's,
+which does not include drop-out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ from consortium.algorithms.glm.power import forecast_power
 
 CELLS = ((400, 20, 8), (1000, 20, 8), (1000, 68, 8))
 EPSILON = 4.0
-ALIKE = 0.24  # slope of every outcome on every covariate where all are alike
-_EDGE = 24  # voxels, of the square that smooth images are of
+ALIKE = 0.24  # slope of every outcome on every covariate if all are alike
+_EDGE = 24  # voxels at an edge of the square smooth images
 _SMOOTH = 2.4  # voxels, standard deviation of the kernel
 COLUMNS = (
     "variant | RMSE | coverage | false positives | false discoveries | stated / RMSE | "
@@ -38,7 +38,7 @@ def _stated(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ..
 
 
 def _wrongly(part: float) -> Variant:
-    """Groups that are off by a part of each site's participants, up and down in turn."""
+    """Return a variant with groups wrong by a fraction of each site's participants."""
 
     def make(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
         del sites
@@ -49,7 +49,10 @@ def _wrongly(part: float) -> Variant:
 
 
 def wrong_groups(groups: Mapping[str, Sequence[float]], part: float) -> dict[str, tuple[int, int]]:
-    """Groups with a part of each site's participants in the other one; sites' numbers are right."""
+    """Return groups with a fraction of each site's participants moved to the other one.
+
+    The direction alternates by site, and sites' numbers stay correct.
+    """
     wrong = {}
     for number, (site, (first, second)) in enumerate(groups.items()):
         many = round(first + second)
@@ -65,18 +68,18 @@ def _halves(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ..
 
 
 def _lost(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
-    """One site answers the round of counts only."""
+    """Return a study in which one site answers only the round of counts."""
     gone = frozenset({sites // 2})
     return make_trial(people), (frozenset(), gone, gone)
 
 
 def _lost_later(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
-    """One site answers the covariates' round only."""
+    """Return a study in which one site does not answer the outcomes' round."""
     return make_trial(people), (frozenset(), frozenset(), frozenset({sites // 2}))
 
 
 def _lost_at_first(people: People, sites: int) -> tuple[Trial, tuple[frozenset[int], ...]]:
-    """One site is back for the outcomes' round only."""
+    """Return a study in which one site misses the covariates' round."""
     return make_trial(people), (frozenset(), frozenset({sites // 2}), frozenset())
 
 
@@ -92,10 +95,11 @@ VARIANTS: dict[str, Variant] = {
 
 
 def noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
-    """Count a run's effects, or those on means of outcomes, against the truth."""
+    """Compare a run's effects, or those on means of outcomes, with the truth, in the tally."""
     found = {name: result.arrays[f"{prefix}{name}"] for name in ("effect", "error", "p", "q")}
     limits = {name: result.arrays[f"{prefix}{name}"] for name in ("low", "high")}
-    null, told = truth == 0, found["q"] <= 0.05
+    null = truth == 0
+    told = found["q"] <= 0.05
     tally.add(
         **judged(found | limits, truth, null),
         falsely=float((told & null).sum() / max(1, told.sum())),
@@ -103,15 +107,17 @@ def noted(tally: Tally, result: Result, truth: Array, prefix: str = "") -> None:
 
 
 def row_of(name: str, tally: Tally) -> list[str]:
-    """Cells of a row, with dashes for what is not asked where every outcome has an effect."""
-    error, sizes = tally.root("square"), tally.texts("size", "falsely")
+    """Return the cells of a row, with dashes for tests if every outcome has an effect."""
+    error = tally.root("square")
+    sizes = tally.texts("size", "falsely")
     sizes = sizes if np.isfinite(tally.found["size"]).any() else ["–", "–"]
     rest = tally.over(error, "stated", "forecast")
     return [name, f"{error:.3f}", *tally.texts("covered"), *sizes, *rest]
 
 
 def _variant(cell: Cell, runs: int, epsilon: float, make: Variant) -> Tally:
-    tally, noise = Tally(), noise_of(epsilon, cell[2])
+    tally = Tally()
+    noise = noise_of(epsilon, cell[2])
     for number in range(runs):
         generator = np.random.default_rng((number, 11, *cell))
         people = make_people(*cell, generator)
@@ -124,22 +130,24 @@ def _variant(cell: Cell, runs: int, epsilon: float, make: Variant) -> Tally:
 
 
 def _alike(people: People, offset: float, generator: np.random.Generator) -> People:
-    """Covariates act on all outcomes alike, and sites differ in all of them by the same."""
+    """Return participants with equal effects of covariates, and of sites, on all outcomes."""
     slopes = generator.choice([-1.0, 1.0], len(COVARIATES)) * ALIKE
     offsets = offset * generator.standard_normal(int(people.site.max()) + 1)
     same = slopes @ people.covariates + offsets[people.site]
     own = people.outcomes - people.slopes @ people.covariates
     slopes = np.tile(slopes, (len(own), 1))
-    # What is the same comes on top of the sites' own offsets.
+    # The common part is added to the sites' own offsets.
     return replace(people, outcomes=own + same, slopes=slopes)
 
 
 def _means(cell: Cell, runs: int, epsilon: float, size: int, alike: float | None = None) -> Tally:
-    """Means of as many neighbouring outcomes, whose effects are those of single ones.
+    """Return statistics of means of neighbouring outcomes, whose effects are those of single ones.
 
-    ``alike`` is the deviation of sites' offsets where they and covariates act on all alike.
+    ``alike`` is the standard deviation of sites' offsets if they and covariates act equally on all.
     """
-    tally, noise, entries = Tally(), noise_of(epsilon, cell[2]), cell[1]
+    tally = Tally()
+    noise = noise_of(epsilon, cell[2])
+    entries = cell[1]
     parts = np.array_split(np.arange(entries), max(entries // size, 1))
     names = {f"g{n}": [f"brain{v + 1}" for v in part] for n, part in enumerate(parts)}
     for number in range(runs):
@@ -154,33 +162,37 @@ def _means(cell: Cell, runs: int, epsilon: float, size: int, alike: float | None
 
 
 def _smooth(values: Array) -> Array:
-    """Smooth images (_EDGE² x N)."""
+    """Return smoothed images (_EDGE² x N)."""
     square = values.reshape(_EDGE, _EDGE, -1)
     smoothed = gaussian_filter(square, (_SMOOTH, _SMOOTH, 0), mode="wrap")
     return np.asarray(smoothed.reshape(_EDGE**2, -1))
 
 
 def _coarse(values: Array, block: int) -> Array:
-    """Means of images over squares of as many voxels by as many."""
+    """Return means of images over squares of ``block`` by ``block`` voxels."""
     edge = _EDGE // block
     parts = values.reshape(edge, block, edge, block, -1)
     return np.asarray(parts.mean(axis=(1, 3)).reshape(edge**2, -1))
 
 
 def _maps(cell: Cell, runs: int, epsilon: float, block: int) -> Tally:
-    """Smooth images with an effect of half a standard deviation in a corner of a fifth of them.
+    """Return statistics of smooth images with an effect in a corner of a fifth of them.
 
-    ``block`` voxels of an edge become one; effects are in standard deviations of what is left.
+    The effect is half a standard deviation. ``block`` voxels of an edge become one; effects are in
+    standard deviations of the resulting voxels.
     """
     persons, _, sites = cell
-    tally, noise, entries = Tally(), noise_of(epsilon, sites), (_EDGE // block) ** 2
+    tally = Tally()
+    noise = noise_of(epsilon, sites)
+    entries = (_EDGE // block) ** 2
     place = np.zeros((_EDGE, _EDGE))
     place[: _EDGE // 2, : _EDGE // 2 - 2] = 0.5
     for number in range(runs):
         generator = np.random.default_rng((number, 13, *cell))
         people = make_people(persons, entries, sites, generator, effect=0.0)
         own = _smooth(generator.standard_normal((_EDGE**2, persons)))
-        whole, own = own.std(), _coarse(own, block)
+        whole = own.std()
+        own = _coarse(own, block)
         scale = own.std()
         offsets = _smooth(generator.standard_normal((_EDGE**2, sites)))
         outcomes = own / scale + 0.6 * _coarse(offsets, block)[:, people.site] / scale

@@ -1,16 +1,16 @@
-"""``python -m benchmarks.glm_worth STUDIES [FOLDER]``: forecasts and verdicts beside real errors.
+"""``python -m benchmarks.glm_worth STUDIES [FOLDER]``: forecasts compared with real errors.
 
 Simulated studies have 400 to 3,000 participants, 8 to 68 outcomes, 4 to 16 sites and ε of 2 to 8.
 The table has how many of them the plan calls worth it without a condition, how many of these were
 stopped after the first round although their real error is within the limit, and how many studies
 whose real error exceeds the limit were stopped. The limit is `detect`, or the error of the largest
-site alone without noise.
+site by itself without noise.
 
-FOLDER holds ``fcon1000.csv`` and ``OpenNeuroTransfer_ct_tr.csv`` and ``_te.csv`` of the repository
-predictive-clinical-neuroscience/PCNtoolkit-demo. Real errors there are the root of the squared
-difference from pooled least squares and the squared pooled standard error, in the unit that effects
-are reported in: stated deviations, or the learned one of all outcomes. Releases have noise of the
-exact law, one colluding site, δ = 1e-5.
+FOLDER contains ``fcon1000.csv`` and ``OpenNeuroTransfer_ct_tr.csv`` and ``_te.csv`` of the
+repository predictive-clinical-neuroscience/PCNtoolkit-demo. Real errors there are the root of the
+squared difference from pooled least squares and the squared pooled standard error, in the unit of
+reported effects: stated standard deviations, or the learned one of all outcomes. Releases have
+noise of the exact distribution, one colluding site, δ = 1e-5.
 """
 
 import csv
@@ -80,7 +80,8 @@ def simulated(number: int, wide: float, gap: float) -> Judged | None:
     own = deviation_within(people.outcomes, people.group, people.site)
     location = people.outcomes.mean(axis=1)
     people = replace(people, deviation=own / wide, location=location, truth=np.zeros(entries))
-    trial, noise = make_trial(people, anyway=False), noise_of(epsilon, sites)
+    trial = make_trial(people, anyway=False)
+    noise = noise_of(epsilon, sites)
     plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
     verdict = judge_worth(plan, forecast_power(plan))
     if not verdict.startswith(("yes", "only if")):
@@ -176,8 +177,10 @@ def real_trial(data: RealTable, formula: str, **analysis: Any) -> Trial:
             f"s{s}": [len(part) - many, many]
             for s, (part, many) in enumerate(zip(parts, second, strict=True))
         }
-    table, views = np.vstack(rows), (("brain", len(rows[0])), ("who", len(terms)))
-    sizes, names = tuple(len(part) for part in parts), tuple(f"s{s}" for s in range(len(parts)))
+    table = np.vstack(rows)
+    views = (("brain", len(rows[0])), ("who", len(terms)))
+    sizes = tuple(len(part) for part in parts)
+    names = tuple(f"s{s}" for s in range(len(parts)))
     outcomes = {f"x{v}": {"low": a, "high": b} for v, (a, b) in enumerate(data.limits.tolist())}
     known = [
         TableView.model_validate({"name": name, "source": "table", "columns": each})
@@ -186,7 +189,15 @@ def real_trial(data: RealTable, formula: str, **analysis: Any) -> Trial:
     return Trial(
         GlmParameters.model_validate(values, context={"features": known}),
         tuple(TableData(table[:, part], views) for part in parts),
-        Shape(len(table), sizes, sizes, "subject", 0, views, names),
+        Shape(
+            features=len(table),
+            subjects=sizes,
+            samples=sizes,
+            unit="subject",
+            voxels=0,
+            views=views,
+            sites=names,
+        ),
     )
 
 
@@ -243,7 +254,8 @@ def _again(result: Result) -> float:
 
 
 def _real_rows(folder: Path) -> Iterator[list[str]]:
-    many, few = ("fcon1000.csv",), ("OpenNeuroTransfer_ct_tr.csv", "OpenNeuroTransfer_ct_te.csv")
+    many = ("fcon1000.csv",)
+    few = ("OpenNeuroTransfer_ct_tr.csv", "OpenNeuroTransfer_ct_te.csv")
     thick = read_table(folder, many, nuclei=False)
     norms = {
         "location": tuple(thick.outcomes.mean(axis=1).tolist()),
@@ -275,7 +287,8 @@ def main(studies: int = 50, folder: Path | None = None) -> None:
     for name, (wide, gap) in _KINDS.items():
         drawn = (simulated(number, wide, gap) for number in range(4 * studies))
         judged = [*islice((each for each in drawn if each is not None), studies)]
-        plain, over = [e for e in judged if e.plainly], [e for e in judged if e.exceeds > 1]
+        plain = [e for e in judged if e.plainly]
+        over = [e for e in judged if e.exceeds > 1]
         wrong = sum(e.stopped and e.exceeds <= 1 for e in plain)
         counts = len(plain), wrong, len(over), sum(e.stopped for e in over)
         line(name, *map(str, counts))

@@ -4,18 +4,18 @@ import numpy as np
 
 from consortium.base.array import Array
 
-_NODES = 24  # of the normal quadrature
+_NODES = 24  # nodes of the normal quadrature
 _STEPS = 8
-_FOURTH = 3.0  # fourth moment of a normal number, over its squared variance
+_FOURTH = 3.0  # kurtosis of the normal distribution
 _MOST_LOST = 0.6
-"""Largest estimate: an entry that was clipped in most pairs has no size that follows from it."""
+"""Largest estimate: the size of an entry that was clipped in most pairs cannot be inferred."""
 
 
 def clipped_part(squares: Array, total: float, bound: float) -> Array:
-    """Return the part of each mean square that clipping to a common norm took.
+    """Return the fraction of each mean square that clipping to a common norm removed.
 
-    An entry that varies much more than the others loses more than they do. Entries are taken to be
-    normal, and the others to contribute their mean to the norm.
+    An entry that varies much more than the others loses more than they do. Assumptions: entries are
+    normal, and the others contribute their mean to the norm.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ def clipped_part(squares: Array, total: float, bound: float) -> Array:
     normal = tuple(zip(np.square(nodes), weights / weights.sum(), strict=True))
     lost = np.zeros(len(squares))
     for _ in range(_STEPS):
-        whole, kept = squares / (1.0 - lost), np.zeros(len(squares))
+        whole = squares / (1.0 - lost)
+        kept = np.zeros(len(squares))
         for square, weight in normal:
             norm = np.sqrt(np.square(whole * square) + others)
             kept += weight * square * (bound / np.maximum(norm, bound))

@@ -1,9 +1,10 @@
-"""Networks out of a noisy mean of projectors, and how far each of them may be trusted.
+"""Networks from a noisy mean of projectors, with reliabilities and standard errors.
 
-Directions are taken apart, by weighted varimax or by spatial ICA. Then all of it is done again many
-times for a mean of projectors that has these directions as its truth, with fresh noise of the same
-law: how well a component is found again is how well it was found at first, and how much each voxel
-differs between the replays is its standard error (a parametric bootstrap).
+Directions are separated into maps by weighted varimax or by spatial ICA. A parametric bootstrap
+then repeats this many times for a mean of projectors that has these directions as its truth, with
+new noise of the same distribution. The correlation of a component with its replays estimates its
+correlation with the truth. The standard deviation of each voxel over the replays is its standard
+error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.separations import Paint, SeparationMethod
 from consortium.kernels.spatial_ica import non_gaussianity, one_sign
 
-_SKEW = 1.5  # the law's 1, and what its median lies below its mean
+_SKEW = 1.5  # 1 by the law of Marchenko and Pastur, plus its mean less its median
 _WEAKEST = 0.05
 
 
@@ -29,23 +30,23 @@ class NoisyDirections:
     """Leading directions of a noisy symmetric matrix."""
 
     vectors: Array
-    """Shape (d, R). Orthonormal."""
+    """Orthonormal, shape (d, R)."""
     strengths: Array
-    """Shape (R,). Their eigenvalues over the bulk, without what noise and the choice of the largest
-    add."""
+    """Eigenvalues minus the bulk, corrected for noise and for the selection of the largest. Shape
+    (R,)."""
     excess: Array
-    """Shape (R,). Their eigenvalues over the bulk, as released, and not below zero."""
+    """Eigenvalues minus the bulk, as released, at least 0. Shape (R,)."""
     seen: int
-    """Eigenvalues beyond the limit."""
+    """Number of eigenvalues beyond the limit."""
     bulk: float
-    """Median eigenvalue: what anybody's directions have in common by chance."""
+    """Median eigenvalue, which unrelated directions have in common by chance."""
     eigenvalues: Array
-    """Shape (d,). All, descending."""
+    """All eigenvalues, descending, shape (d,)."""
     rest: Array
-    """Shape (d, d - R). The other directions, each as long as the root of its eigenvalue over the
-    least: what persons' own structure looks like."""
+    """The other directions, each scaled by the root of its eigenvalue minus the smallest, which
+    describes participants' individual structure. Shape (d, d - R)."""
     limit: float
-    """An eigenvalue beyond it stands out."""
+    """Eigenvalues above it exceed the noise."""
     law: SymmetricNoise
 
     @property
@@ -54,20 +55,20 @@ class NoisyDirections:
         return int(self.vectors.shape[1])
 
     def again(self, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Vectors and excess of a matrix that has these directions as its truth, in fresh noise."""
+        """Return vectors and excess of a matrix with these directions as truth and new noise."""
         truth = (self.vectors * self.strengths) @ self.vectors.T
         return strongest_directions(truth + self.law.draw(generator), self.count)
 
     def of_chance(self, generator: np.random.Generator) -> Array:
-        """R directions without any network: Gaussian, as smooth as persons' own structure."""
+        """Return R Gaussian directions without networks, as smooth as participants' structure."""
         weights = generator.standard_normal((self.rest.shape[1], self.count))
         return np.linalg.qr(self.rest @ weights)[0]
 
 
 def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> SymmetricNoise:
-    """Of a released number, around what more and more persons would lead to.
+    """Return the distribution of a released number around its expectation over participants.
 
-    Persons differ: a projector lies K − ‖M‖² from the mean M in squared norm, spread over all
+    The squared distance of a participant's projector from the mean M is K − ‖M‖², spread over all
     numbers of the release.
 
     Parameters
@@ -75,9 +76,9 @@ def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> Sym
     matrix : array, shape (d, d)
         The released mean of projectors.
     deviation : float
-        Of the noise of privacy in a released number.
+        Standard deviation of the privacy noise in a released number.
     kept : int
-        K, directions of a person.
+        K, number of a participant's directions.
     """
     entries = packed_size(len(matrix))
     square = float(np.sum(matrix**2)) - deviation**2 * entries
@@ -86,7 +87,7 @@ def law_of_mean(matrix: Array, deviation: float, kept: int, persons: int) -> Sym
 
 
 def strongest_directions(matrix: Array, count: int, bulk: float = 0.0) -> tuple[Array, Array]:
-    """Vectors (d x R) of the largest eigenvalues, and these over the bulk, not below zero."""
+    """Return the vectors (d x R) of the largest eigenvalues, and these minus the bulk (or 0)."""
     size = len(matrix)
     values, vectors = eigh(matrix, subset_by_index=(size - count, size - 1))
     return one_sign(vectors[:, ::-1]), np.maximum(values[::-1] - bulk, 0.0)
@@ -95,57 +96,67 @@ def strongest_directions(matrix: Array, count: int, bulk: float = 0.0) -> tuple[
 def find_directions(
     matrix: Array, law: SymmetricNoise, most: int, skew: float = 0.0, uncut: int = 0
 ) -> NoisyDirections:
-    """Directions of a d x d matrix that stand out of bulk and noise, at most ``most``.
+    """Return the directions of a d x d matrix that exceed bulk and noise, at most ``most``.
 
-    The bulk of persons without anything in common is wider than noise alone; its lower half, where
-    no network is, tells how wide.
+    The bulk of participants without common networks is wider than noise. Its lower half, which has
+    no network, gives its width.
 
     Parameters
     ----------
     matrix : array, shape (d, d)
     law : SymmetricNoise
-        Of privacy and of the choice of persons.
+        Distribution of privacy noise and sampling of participants.
     skew : float
-        γ, dimensions over all persons' directions, d/(nK): the bulk of so few reaches further up
-        than down, to (1 + √γ)² of its mean (Marchenko and Pastur).
+        γ = d/(nK), dimensions over all participants' directions. The bulk of few directions is
+        skewed, up to (1 + √γ)² of its mean (Marchenko and Pastur).
     uncut : int
-        So many directions are given, whether they stand out or not, if any does.
+        Number of directions to return if any exceeds the noise; 0 for those that do.
     """
     size = len(matrix)
     values, vectors = eigh(matrix)
-    values, vectors = values[::-1], one_sign(vectors[:, ::-1])
+    values = values[::-1]
+    vectors = one_sign(vectors[:, ::-1])
     bulk = float(np.median(values))
     width = max(law.edge, bulk - float(values[-1]))
-    # The largest eigenvalue of noise lies about size^(-2/3) around the edge (Tracy and Widom).
+    # The largest eigenvalue of noise is about size^(-2/3) around the edge (Tracy and Widom).
     chance = size ** (-2.0 / 3.0)
     limit = bulk * (1.0 + _SKEW * skew) + width * (1.0 + chance)
     seen = int(np.count_nonzero(values > limit))
     count = min(uncut, size) if uncut and seen else min(seen, most)
     excess = np.maximum(values[:count] - bulk, 0.0)
-    # Near the edge those stand out that chance has lifted, mixed with others that don't; without
-    # what it gave they are weaker.
+    # Near the edge, the largest eigenvalues are those raised by chance, which is subtracted.
     strengths = law.freed(values[:count] - bulk - chance * law.edge)
-    if law.edge:  # within the edge nothing is told of a direction but that it is no stronger
+    if law.edge:  # below the edge, a direction has only an upper bound of its strength
         within = law.edge / 2.0 * np.clip(excess / law.edge, _WEAKEST, 1.0)
         strengths = np.where(values[:count] > limit, strengths, within)
     rest = vectors[:, count:] * np.sqrt(np.maximum(values[count:] - values[-1], 0.0))
     vectors = vectors[:, :count]
-    return NoisyDirections(vectors, strengths, excess, seen, bulk, values, rest, limit, law)
+    return NoisyDirections(
+        vectors=vectors,
+        strengths=strengths,
+        excess=excess,
+        seen=seen,
+        bulk=bulk,
+        eigenvalues=values,
+        rest=rest,
+        limit=limit,
+        law=law,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Networks:
-    """Maps of the directions, the surest first."""
+    """Maps of the directions, the most reliable first."""
 
     weights: Array
-    """Shape (d, R). Over the basis; painted and centred a map has variance 1 over the voxels. The
-    larger tail of a map is positive."""
+    """Weights over the basis, shape (d, R). A painted and centred map has variance 1 over the
+    voxels. The larger tail of a map is positive."""
     correlations: Array
-    """Shape (n, R). With what was found again in each of n replays."""
+    """Correlation with the matching map of each of n replays, shape (n, R)."""
     replayed: Array
-    """Shape (n, d, R). Weights of these."""
+    """Weights of these, shape (n, d, R)."""
     contrast: Array
-    """Shape (R,). How far from Gaussian each map is."""
+    """Deviation of each map from a Gaussian, shape (R,)."""
 
     @property
     def replay_correlations(self) -> Array:
@@ -153,7 +164,7 @@ class Networks:
         return np.asarray(self.correlations.mean(axis=0))
 
     def first(self, count: int) -> Networks:
-        """The surest of them."""
+        """Return the most reliable of them."""
         return Networks(
             self.weights[:, :count],
             self.correlations[:, :count],
@@ -162,20 +173,21 @@ class Networks:
         )
 
     def errors(self, paint: Paint, centre: Paint) -> Array:
-        """Standard error of every voxel of the painted maps, shape (V, R).
+        """Return the standard error of every voxel of the painted maps, shape (V, R).
 
         Parameters
         ----------
         paint : callable
-            To the voxels whose errors are wanted.
+            Function to values of the voxels whose errors are returned.
         centre : callable
-            To the voxels over which maps are centred.
+            Function to values of the voxels over which maps are centred.
         """
         total = squares = np.zeros(1)
         for weights in self.replayed:
             values = paint(weights)
             values = values - (values if paint is centre else centre(weights)).mean(axis=0)
-            total, squares = total + values, squares + values**2
+            total = total + values
+            squares = squares + values**2
         count = len(self.replayed)
         return np.sqrt(np.maximum(squares - total**2 / count, 0.0) / (count - 1))
 
@@ -183,14 +195,14 @@ class Networks:
 def find_networks(
     directions: NoisyDirections, way: SeparationMethod, replays: int, generator: np.random.Generator
 ) -> Networks:
-    """Take directions apart, and do it again in fresh noise.
+    """Separate directions into maps, and repeat it with new noise.
 
     Parameters
     ----------
     directions : NoisyDirections
         One or more.
     generator : numpy.random.Generator
-        Of starts and of noise.
+        Random generator of starts and noise.
     """
     maps, weights = way.first(directions.vectors, directions.excess, generator)
     size = maps.shape[1]
@@ -198,8 +210,10 @@ def find_networks(
         none = np.zeros((0, *weights.shape))
         return Networks(weights, none[:, 0], none, np.zeros(0))
     signs = np.where(np.mean(maps**3, axis=0) < 0, -1.0, 1.0)
-    maps, weights = maps * signs, weights * signs
-    correlations, replayed = [], []
+    maps = maps * signs
+    weights = weights * signs
+    correlations = []
+    replayed = []
     for _ in range(replays):
         other, again = way.again(*directions.again(generator), size, generator)
         cosines = maps.T @ other / len(maps)

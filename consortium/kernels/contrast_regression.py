@@ -1,8 +1,22 @@
-"""Released sums of a contrast and its covariates, turned into effects and how sure they are.
+"""Estimates of a contrast for every outcome, with standard errors, from noisy sums.
 
-Everything here is arithmetic on what is public or released. Symbols: T_v the weighted sum of
-outcome v, D what it is divided by, G, A and M the covariates' sums with the contrast, with each
-other and by site, Q the sums of squared differences of pairs, σ_j the noise in an entry of each.
+The estimator is a weighted difference within sites. Participant i has weight w_i (the contrast less
+its mean in the site and less its regression on the covariates), clipping factor c_i and outcomes
+u_iv. The second round releases, with Gaussian noise of known variance,
+
+    T_v = Σ c_i w_i u_iv          weighted sum of outcome v
+    D   = Σ c_i w_i t_i           divisor, t being the contrast
+    Q_v                           squared differences of pairs, an estimate of Var T_v
+    E   = Σ ‖c_i u_i‖² / V        squared clipped outcomes
+    b   = Σ c_i w_i               sum of the clipped weights, 0 without clipping
+
+The effect is T_v / D. Its variance is the sum of sampling variance, privacy noise in T, noise of
+the first round (covariate adjustment, site means, imbalance of the clipped weights, bias from
+clipped covariates), and the correction of long tails. The first round released G, A and M, sums of
+the covariates with the contrast, with each other and by site. σ_j is the standard deviation of the
+noise in an entry of release j. All computations use public or released numbers, so they cost no
+privacy. The formulas are explained in docs/analyses/glm.md. Constants without a reference are
+choices, not results.
 """
 
 import math
@@ -17,79 +31,87 @@ from consortium.kernels.clipped_squares import clipped_part
 from consortium.kernels.shrinkage import shrinkage_factor
 
 SITE_VARIANCE = 0.25
-"""τ²: part of an outcome's variance that lies between sites, before anything is known of it."""
+"""τ²: prior mean of the fraction of an outcome's variance that is between sites."""
 TOTAL_DEVIATION = (1 - SITE_VARIANCE) ** -0.5
-"""Usual standard deviation among all participants over that within groups and sites. Sums are in
-units of the former, studies state the latter and effects are reported in it."""
-PRIOR_WIDTH = 0.15  # of D around what is planned, in parts; and of τ² around its prior
-_SINGLE_WIDTH = 0.4  # of the variance by chance of a single outcome, around what is usual
-_LEAST_MEAN = 0.15  # of the variance by chance that outcomes have with sites' constants in it
-_CLEARLY, _LEAST_SQUARE = 1.0, 0.02  # deviations of noise; of the outcomes' mean variance
-_LEAST_DIVISOR = 0.05  # of what is planned, so that an effect is a number whatever the noise is
+"""Usual standard deviation among all participants, relative to that within groups and sites. Sums
+are in units of the former; studies state the latter, and effects are reported in it."""
+# Prior standard deviation of τ², and of D relative to its prior mean.
+PRIOR_WIDTH = 0.15
+# Relative prior standard deviation of the sampling variance of a single outcome.
+_SINGLE_WIDTH = 0.4
+_LEAST_MEAN = 0.15  # least mean sampling variance, relative to that with sites' constants
+# Least variance: in standard errors, and relative to the outcomes' mean variance.
+_CLEARLY, _LEAST_SQUARE = 1.0, 0.02
+_LEAST_DIVISOR = 0.05  # relative to its prior mean: noise must not make an effect infinite
 
 
 @dataclass(frozen=True, eq=False)
 class ContrastSums:
-    """Released sums of the second round."""
+    """Released sums of the second round, for V outcomes."""
 
     effects: Array
-    """Length V. T, after R^¼."""
+    """T, after R^¼, length V."""
     divisor: float
     """D."""
     squares: Array
-    """Length V. Q, scaled up from pairs to persons and by 2 W²."""
+    """Q, length V, scaled from pairs to all participants and by 2 W², so its expectation is Var
+    T."""
     spread: float
-    """E over the number of persons: mean squared clipped outcome."""
+    """E divided by the number of participants: mean squared clipped outcome."""
     balance: Array
-    """Length K. b = Σ c w of the contrast and of every other row: 0 but for clipping, and what
-    sites' centres are off by."""
+    """b = Σ c w of the contrast and of every other coefficient, length K: 0 except for clipping,
+    and for errors of the sites' centres."""
     noise: dict[str, float]
-    """By T, D, Q, E and b. σ_j, scaled as the sums are; that of E over the number of persons."""
+    """σ_j of T, D, Q, E and b, scaled as the sums are; that of E is divided by the number of
+    participants."""
     tails: Array
-    """Length V. Variance that T has since what clipping took of long tails is an estimate."""
+    """Variance that the correction of long tails adds to T, length V."""
     widest: float = math.inf
-    """Norm that squared differences of pairs were clipped to, scaled as Q; infinite without."""
+    """Norm to which squared differences of pairs were clipped, scaled as Q; infinite without
+    clipping."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of the second round before it is asked for."""
+    """Values about the second round that are known before its sums are read."""
 
     divisor: float
-    """c N_a (1 - R²)."""
+    """Prior mean of D: c N_a (1 - R²)."""
     squares: float
-    """N_u."""
+    """N_u = Σ a² n q (1 - q), the expected Σ w² without covariates."""
     clip: float
-    """c, part of a person that is left after clipping."""
+    """c, mean clipping factor of a contribution."""
     persons: float
     explained: float
-    """β²."""
+    """β², fraction of an outcome's variance that the covariates explain."""
     root: Array | float
-    """Diagonal of R^½, or g where all of it is the same."""
+    """Diagonal of R^½, or its common value g."""
     adjustment_noise: float
-    """k′ σ_G² + ½ σ_A² ‖γ‖², in the covariates' sums, k′ being what shrinking leaves of it."""
+    """k′ σ_G² + ½ σ_A² ‖γ‖², noise variance in the covariates' sums, with k′ the fraction of the
+    noise of G that remains after shrinking."""
     offset_noise: float
-    """‖γ‖² Σ a_s² v_s; of a slope, whose own column is centred by noisy means, that and Σ v_s."""
+    """Noise variance in the sites' means: ‖γ‖² Σ a_s² v_s; for a slope, whose own column is centred
+    by noisy means, Σ v_s is added."""
     missed: float = 0.0
-    """η²/s², what the outcomes' learned centres are off by, in their learned deviations."""
+    """η²/s², variance of the outcomes' learned centres, in squared learned standard deviations."""
     unevenness: float = 0.0
-    """Σ (I_s/ΣI - n_s/N)², and a little more: what sites' levels add to an effect for each square
-    of what weights are off by together, if each site is off in proportion to its information."""
+    """Σ (I_s/ΣI - n_s/N)², and a little more: variance of T from sites' levels per unit of b², if
+    each site contributes to b in proportion to its information."""
     unsure: Array | float = 0.0
-    """Variance of the part of the persons who have each outcome, over its square."""
+    """Squared coefficient of variation of the fraction of participants who have each outcome."""
     touched: float = 1.0
-    """Part of the persons who are clipped at all: weights stay out of balance by no more."""
+    """Fraction of the participants who are clipped. Only these unbalance the weights."""
     cut: float = 1.0
-    """What clipping leaves of an outcome's variance, over c²."""
+    """Variance of a clipped outcome relative to c² times that of the outcome."""
     bias: float = 0.0
-    """How far effects may be off since covariates were cut."""
+    """Possible bias of effects from clipped covariates."""
     width: float = PRIOR_WIDTH
-    """How far the divisor may be from what is expected, in parts."""
+    """Prior standard deviation of D, relative to its prior mean."""
 
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Effects with errors and tests, in the outcomes' learned total standard deviations."""
+    """Effects with standard errors and tests, in learned total standard deviations."""
 
     effects: Array
     errors: Array
@@ -98,50 +120,60 @@ class Estimates:
     p: Array
     q: Array
     widths: Array
-    """Length V. Estimate, standard error, t and its degrees of freedom, p and Benjamini-Hochberg's
-    q, and the standard error that intervals have, which knows the divisor's noise."""
+    """Estimate, standard error, t and its degrees of freedom, p and q of Benjamini and Hochberg,
+    and the standard error for intervals, which includes the divisor's noise. Each of length V."""
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """Estimates of every outcome, and what their errors are made of."""
+    """Estimates of every outcome, with the components of their variance."""
 
     each: Estimates
     divisor: float
     doubt: float
     """D̂ and its variance."""
     variances: Array
-    """Length V. V̂, of T by chance alone."""
+    """V̂, sampling variance of T, length V."""
     sites: float
     clip: float
-    """c²τ̂², of clipped outcomes, and c."""
+    """c²τ̂², variance of clipped outcomes between sites, and c."""
     sampling: float
     privacy: float
     leak: float
-    """Parts of the mean variance: chance among persons, noise, and what noise in the adjustment
-    lets through."""
+    """Components of the mean variance: sampling, privacy noise, and noise of the first round."""
     freedom: float
     """Degrees of freedom of ``variances``."""
     balance: Array
-    """Length K. Expected b² of every row."""
+    """Expected b² of every coefficient, length K."""
     tails: Array
-    """Length V. As that of `ContrastSums`."""
+    """Variance from the correction of long tails, as in `ContrastSums`. Length V."""
     lost: Array
-    """Length V. Part of the variance by chance that clipping of pairs took, and is added."""
+    """Fraction of the sampling variance that clipping of pairs removed, and that is added. Length
+    V."""
 
     @property
     def between(self) -> float:
-        """τ̂², of outcomes that nobody clipped."""
+        """τ̂², variance between sites of outcomes that are not clipped."""
         return self.sites / self.clip**2
 
 
 def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
-    """Divide, and add up every source of error."""
+    """Return the effect on every outcome, with all components of its variance.
+
+    Variance of T from the first round: c² β² · `adjustment_noise` + c² τ² · `offset_noise` + b² ·
+    `imbalance_variance` + (`bias` · D)². If slopes are wrong by δ, T contains δᵀ Σ c x u, whose
+    size depends on β². If site means are wrong, weights do not sum to 0 within a site, so the
+    site's own level (variance τ²) enters T. Assumption: the same β² and τ² for every outcome.
+
+    Variance of T from privacy: σ_T² diag(R^½), exact, because sites release R^-¼ u with independent
+    noise and the centre multiplies by R^¼.
+    """
     divisor, doubt = shrink_gaussian(
         sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
-    sampling, freedom = shrink_squares(sums, expected), freedom_of_squares(expected.persons)
+    sampling = shrink_squares(sums, expected)
+    freedom = freedom_of_squares(expected.persons)
     if len(sums.squares) == 1:
         sampling, freedom = _single_square(sums, expected)
     lost = clipped_part(sampling, float(np.square(sampling).sum()), sums.widest)
@@ -157,19 +189,45 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
     leak += (expected.bias * divisor) ** 2
     unsure = doubt + divisor**2 * expected.unsure
     other = privacy + leak + sums.tails
-    each = effects_of(sums.effects, sampling, other, divisor, unsure, freedom)
-    parts = float(sampling.mean()), float(np.mean(privacy)), leak, freedom, balance
-    found = each, divisor, doubt, sampling, sites, expected.clip
-    return Effects(*found, *parts, sums.tails, lost)
+    each = effects_of(
+        sums=sums.effects,
+        sampling=sampling,
+        other=other,
+        divisor=divisor,
+        doubt=unsure,
+        freedom=freedom,
+    )
+    return Effects(
+        each=each,
+        divisor=divisor,
+        doubt=doubt,
+        variances=sampling,
+        sites=sites,
+        clip=expected.clip,
+        sampling=float(sampling.mean()),
+        privacy=float(np.mean(privacy)),
+        leak=leak,
+        freedom=freedom,
+        balance=balance,
+        tails=sums.tails,
+        lost=lost,
+    )
 
 
 def expected_balance(expected: Expected) -> float:
-    """π_b²: what is expected of a squared sum of a contrast's weights before it is released."""
+    """Return π_b², the prior variance of b: (0.15 D)² times the fraction of participants clipped.
+
+    Without clipping the weights sum to 0. The 0.15 is a choice.
+    """
     return expected.touched * (PRIOR_WIDTH * expected.divisor) ** 2
 
 
 def squared_balance(sums: ContrastSums, expected: Expected) -> Array:
-    """b̂²: what is expected of every row's squared Σ c w, given what was found with noise."""
+    """Return E[b² | released b] of every coefficient, length K.
+
+    Formula: (k b)² + π²(1 - k) with k = π²/(π² + σ_b²): squared posterior mean plus posterior
+    variance, for b ~ N(0, π²). If noise hides b, the prior variance π² counts.
+    """
     width = expected_balance(expected)
     noise = sums.noise["balance"] ** 2
     kept = shrinkage_factor(width, noise)
@@ -178,7 +236,13 @@ def squared_balance(sums: ContrastSums, expected: Expected) -> Array:
 
 
 def imbalance_variance(sites: Array | float, missed: Array | float, expected: Expected) -> Any:
-    """Variance that a sum has for each b²: by sites' own levels, and by a centre that is off."""
+    """Return the variance of T per unit of b²: τ² Σ (I_s/ΣI - n_s/n)² + η²/s².
+
+    Clipping reduces some contributions more than others, so the weights no longer sum to 0 (b ≠ 0),
+    and T contains b times the distance of the outcomes from their centre. A part of this distance
+    is the error of the learned centre (η²/s²), another part the sites' own levels (τ²). Assumption:
+    each site contributes to b in proportion to its information I_s.
+    """
     return sites * expected.unevenness + missed
 
 
@@ -190,14 +254,14 @@ def effects_of(
     doubt: Array | float,
     freedom: float,
 ) -> Estimates:
-    """Estimates with errors, tests and widths, from sums and their variances.
+    """Divide sums by the divisor, and return effects with standard errors and tests.
 
     Parameters
     ----------
     sums : array, length V
         T, or means of some.
     sampling, other : array, length V
-        Their variances: by chance, and by noise and what it lets through.
+        Sampling variance of ``sums``, and the sum of all other components.
     divisor, doubt : float
         D̂ and its variance.
     freedom : float
@@ -224,34 +288,52 @@ def freedom_of_squares(persons: float) -> float:
 def tested_effects(
     effects: Array, sampling: Array, total: Array, freedom: float, doubt: Array | float
 ) -> Estimates:
-    """Estimates with errors, tests and widths, from effects and their variances.
+    """Return standard errors, t tests, false discovery rates and interval errors of effects.
+
+    The degrees of freedom are Satterthwaite's, ν (total/sampling)²: only the sampling variance is
+    estimated, all other components are known. Intervals add effect² Var(D̂)/D̂² by the delta
+    method. Tests of no effect do not need the divisor.
 
     Parameters
     ----------
     effects : array, length V
     sampling, total : array, length V
-        Their variances: by chance, which is an estimate itself, and of all kinds.
+        Sampling variance of the effects, which is estimated, and their total variance.
     freedom : float
         Degrees of freedom of ``sampling``.
     doubt : float
-        Variance of what sums were divided by, over its square.
+        Variance of the divisor over its square.
     """
     errors = np.sqrt(total)
     statistics = effects / errors
     own = freedom * (total / sampling) ** 2
     p = 2 * stdtr(own, -np.abs(statistics))
     widths = np.sqrt(total + effects**2 * doubt)
-    return Estimates(effects, errors, statistics, own, p, false_discovery(p), widths)
+    return Estimates(
+        effects=effects,
+        errors=errors,
+        statistics=statistics,
+        freedom=own,
+        p=p,
+        q=false_discovery(p),
+        widths=widths,
+    )
 
 
 def shrink_gaussian(found: float, noise: float, centre: float, width: float) -> tuple[float, float]:
-    """Return mean and variance of a number released with noise, given what was expected of it."""
+    """Return the posterior mean and variance of a number with normal noise and a normal prior."""
     kept = float(shrinkage_factor(width**2, noise**2))
     return centre + kept * (found - centre), kept * noise**2
 
 
 def shrink_squares(sums: ContrastSums, expected: Expected) -> Array:
-    """V̂: sampling variance of every T_v, drawn to the outcomes' mean as far as it is noise."""
+    """Return V̂: sampling variance of every T_v, shrunk to the outcomes' mean (empirical Bayes).
+
+    Formula: m + k (Q - m), k = s²/(s² + e²), with m the mean of Q, e² the error variance of one Q
+    (privacy noise, and 4 m²/n from sampling) and s² the variance of Q over outcomes less e². The
+    result is at least e, limited to between 0.02 m and 0.3 m, because a variance that is too small
+    would turn noise into a discovery. The limits are choices.
+    """
     mean = max(float(sums.squares.mean()), _LEAST_MEAN * expected.clip**2 * expected.squares)
     chance = sums.noise["squares"] ** 2 + 4 * mean**2 / expected.persons
     real = max(0.0, float(sums.squares.var()) - chance)
@@ -267,10 +349,10 @@ def restored_squares(squares: Array, lost: Array) -> Array:
 
 
 def _single_square(sums: ContrastSums, expected: Expected) -> tuple[Array, float]:
-    """V̂ of an outcome that is alone, and its degrees of freedom.
+    """Return V̂ of a single outcome, and its degrees of freedom.
 
-    There are no others whose mean would tell how large it is, and its noise may be as large as
-    itself: it is drawn to what is usual, and what noise is left counts in the degrees of freedom.
+    It cannot be shrunk to other outcomes, and its noise may be as large as its value. So it is
+    combined with a public prior, and its posterior variance reduces the degrees of freedom.
     """
     whole = expected.clip**2 * expected.squares
     usual = (1 - SITE_VARIANCE) * expected.cut * whole
@@ -283,9 +365,9 @@ def _single_square(sums: ContrastSums, expected: Expected) -> tuple[Array, float
 
 
 def _site_variance(sums: ContrastSums, expected: Expected) -> float:
-    """c²τ̂²: outcomes' variance less that within sites, between its prior and what was found.
+    """Return c²τ̂²: variance of clipped outcomes less that within sites, combined with its prior.
 
-    Of clipped outcomes, as everything that is released: c² is part of it.
+    It contains c², as everything that is released.
     """
     within = float(sums.squares.mean()) / expected.squares
     noise = np.hypot(
@@ -300,7 +382,7 @@ def _site_variance(sums: ContrastSums, expected: Expected) -> float:
 
 
 def false_discovery(p: Array) -> Array:
-    """Benjamini-Hochberg: the smallest rate of false discoveries at which each would be one."""
+    """Return q of Benjamini and Hochberg: the smallest false discovery rate to accept each test."""
     order = np.argsort(p)
     ranked = p[order] * len(p) / np.arange(1, len(p) + 1)
     least = np.minimum.accumulate(ranked[::-1])[::-1]

@@ -1,10 +1,10 @@
-"""Dual regression: a person's own maps of networks whose templates are given.
+"""Dual regression: a participant's own maps of networks with given templates.
 
-Regressing templates A (d x R) on a person's series C (d x T) gives each network's course,
-S = A⁺C; regressing the series on these courses gives the person's maps, M = C Sᵀ(S Sᵀ)⁻¹ (Beckmann
-et al. 2009; Nickerson et al. 2017). Since A⁺M = S Sᵀ(S Sᵀ)⁻¹ = I, a person's map is its template
-plus something orthogonal to all templates, in anybody's data, even in noise: what is told is that
-part alone, and how large it is beside the template. Normalizing a course scales a map, and maps
+Regression of a participant's series C (d x T) on templates A (d x R) gives each network's time
+course, S = A⁺C. Regression of the series on these courses gives the participant's maps, M = C Sᵀ(S
+Sᵀ)⁻¹ (Beckmann et al. 2009; Nickerson et al. 2017). Since A⁺M = S Sᵀ(S Sᵀ)⁻¹ = I, a participant's
+map is its template plus a part orthogonal to all templates, for any data, even noise. Only this
+part is reported, and its size relative to the template. Normalizing a course scales a map, and maps
 are normalized in the end.
 """
 
@@ -14,19 +14,19 @@ from consortium.base.array import Array
 from consortium.privacy.clipping import column_norms
 
 _LARGEST = 1.0 - 1e-6
-"""Of a correlation, so that its Fisher transform is finite."""
+"""Limit of a correlation that keeps its Fisher transform finite."""
 
 
 def courses(series: Array, templates: Array) -> Array:
-    """Courses of the networks, of mean zero and norm one: S, shape (R, T).
+    """Return the time courses of the networks, of mean zero and norm one: S, shape (R, T).
 
-    Zeros for one that has none, and for a person whose numbers can't be used: whether a site
-    answers must not depend on one person.
+    A constant course is zero, and so are all courses of a participant with unusable numbers:
+    whether a site answers must not depend on one participant.
 
     Parameters
     ----------
     series : array, shape (d, T)
-        Near one, as `projectors.reduce_series` gives it.
+        Scaled near one, as `projectors.reduce_series` returns it.
     templates : array, shape (d, R)
         Independent columns.
     """
@@ -34,7 +34,7 @@ def courses(series: Array, templates: Array) -> Array:
 
 
 def person_maps(series: Array, templates: Array) -> Array:
-    """A person's maps, each of norm one, or zero for one that can't be had: shape (d, R).
+    """Return a participant's maps, each of norm one, or zero if it is undefined: shape (d, R).
 
     Parameters
     ----------
@@ -51,23 +51,23 @@ def person_maps(series: Array, templates: Array) -> Array:
 
 
 def fisher_connectivity(series: Array, templates: Array) -> Array:
-    """Fisher's z of the correlation of every two networks' courses, shape (R(R - 1)/2,)."""
+    """Return Fisher's z of the correlation of every two networks' courses, shape (R(R - 1)/2,)."""
     return fisher_z(courses(series, templates))
 
 
 def fisher_z(shared: Array) -> Array:
-    """Fisher's z between every two of R courses of mean zero and norm one (or zero), as above."""
+    """Return Fisher's z for every two of R courses of mean zero and norm one (or zero)."""
     between = np.clip((shared @ shared.T)[np.triu_indices(len(shared), 1)], -_LARGEST, _LARGEST)
     return np.asarray(np.arctanh(between))
 
 
 def centred_and_normed(rows: Array) -> Array:
-    """Courses (R x T) with mean zero and norm one, zeros for one that does not vary."""
+    """Return courses (R x T) with mean zero and norm one, and zeros for a constant one."""
     return _normed_rows(rows - rows.mean(axis=1, keepdims=True))
 
 
 def _normed_rows(rows: Array) -> Array:
-    """Rows of norm one, whatever their scale; zeros for one that is zero or not finite."""
+    """Return rows of norm one, for any scale; zeros for a row that is zero or not finite."""
     norms = column_norms(rows.T)
     usable = np.isfinite(norms) & (norms > 0)
     kept = np.where(usable[:, None], rows, 0.0)

@@ -8,18 +8,19 @@ from scipy.special import log_ndtr
 from consortium.base.array import Array
 
 _NORMAL = 1.4826
-"""Standard deviation of a normal law over its median absolute deviation."""
+"""Standard deviation of a normal distribution divided by its median absolute deviation."""
 _LARGEST_SHIFT = 1.0
-"""Of an estimate by shrinkage, in standard deviations of its noise (Efron and Morris 1972)."""
+"""Largest shift of an estimate by shrinkage, in standard deviations of its noise (Efron and Morris
+1972)."""
 
 
 def entry_variances(mean: Array, squares: Array, level: Array, bound: float) -> Array:
     """Return the variance of each entry.
 
     Estimates are shrunk to their median, in proportion to the noise in their differences (James and
-    Stein). No estimate is shifted by more than the noise's deviation, so that an entry that varies
-    much more than the others keeps its variance. The result is the expectation of a variance,
-    which is not negative.
+    Stein). No estimate is shifted by more than the noise's standard deviation, so an entry that
+    varies much more than the others keeps its variance. The result is the expectation of a
+    variance, which is not negative.
 
     Parameters
     ----------
@@ -32,10 +33,12 @@ def entry_variances(mean: Array, squares: Array, level: Array, bound: float) -> 
     bound : float
         Largest norm of a participant's entries.
     """
-    many, own = len(mean), math.sqrt(2.0) * bound * level  # noise of a mean square
+    many = len(mean)
+    own = math.sqrt(2.0) * bound * level  # noise of a mean square
     found = squares - np.square(mean) + level**2
     noise = own**2 + 4.0 * np.square(mean) * level**2
-    centre, kept = float(np.median(found)), 1.0
+    centre = float(np.median(found))
+    kept = 1.0
     if many > 3:
         apart = (_NORMAL * float(np.median(np.abs(found - centre)))) ** 2
         expected = float(noise.mean()) * (many - 3) / (many - 1)
@@ -47,7 +50,7 @@ def entry_variances(mean: Array, squares: Array, level: Array, bound: float) -> 
 
 
 def positive_mean(values: Array, spread: Array) -> Array:
-    """Return the expectation of normal numbers that are known not to be negative."""
+    """Return the expectation of normal numbers, given that they are not negative."""
     with np.errstate(all="ignore"):
         z = values / spread
         density = np.exp(-np.square(z) / 2 - log_ndtr(z)) / math.sqrt(2 * math.pi)

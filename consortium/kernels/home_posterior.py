@@ -1,11 +1,11 @@
-"""A hospital's own mean projector beside the release it took part in: the better of both, at home.
+"""Posterior of a hospital: its own mean projector combined with a release it took part in.
 
 The release is R = w f + (1 − w) g + noise, where f is the mean projector of the hospital's n_s
-participants, g that of all others, and w = n_s/n. The hospital knows f, so that
-M = (R − w f)/(1 − w) = g + noise/(1 − w) has nothing of its own participants in it: two estimates
-of one truth whose errors are independent. P is their mean, each weighed by how sure it is. It is
-worked out of the release and of the hospital's own data, so that others lose nothing; but whoever
-has P and R has f, and P must stay where it is made.
+participants, g that of all others, and w = n_s/n. The hospital has f, so it can compute M = (R − w
+f)/(1 − w) = g + noise/(1 − w), which does not contain its own participants. f and M are two
+estimates of one truth with independent errors. P is their mean, weighted by their precision. It is
+computed from the release and the hospital's own data, so others lose no privacy. But P and R
+together reveal f, so P must not leave the hospital.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from consortium.base.array import Array
 from consortium.kernels.release_worth import Worth, worth_of
 
 BETWEEN = 0.025
-"""β/v of real hospitals, the mean of ten (`benchmarks.network_home_told`)."""
+"""β/v of real hospitals, mean of ten (`benchmarks.network_home_told`)."""
 
 
 @dataclass(frozen=True)
 class ReleaseShare:
-    """A hospital's share in a release: its participants, everybody's, and the noise."""
+    """Share of a hospital in a release: its participants, all participants, and the noise."""
 
     persons: int
     everybody: int
-    """n_s and n, of the sites that answered."""
+    """n_s, and n of all sites that answered."""
     sites: int
-    """S, of these."""
+    """S, number of these sites."""
     deviation: float
-    """τ, of the noise in every packed number of the release."""
+    """τ, standard deviation of the noise in every packed number of the release."""
 
     @property
     def part(self) -> float:
-        """The hospital's part of all participants, w."""
+        """w, the hospital's fraction of all participants."""
         return self.persons / self.everybody
 
     @property
     def noise(self) -> float:
-        """t², variance of the noise in an entry of M beside the diagonal: (τ²/2)/(1 − w)²."""
+        """t², variance of the noise in an off-diagonal entry of M: (τ²/2)/(1 − w)²."""
         return self.deviation**2 / 2.0 / (1.0 - self.part) ** 2
 
 
@@ -52,52 +52,52 @@ class PriorVariances:
     """Variances of an entry between leading directions and the rest."""
 
     within: float
-    """v, of one participant of a hospital."""
+    """v, variance of one participant of a hospital."""
     between: float
-    """β, of a hospital's own mean, were its participants as many as one likes."""
+    """β, variance of a hospital's own mean in the limit of many participants."""
     noise: float
-    """t², of the noise in M."""
+    """t², variance of the noise in M."""
     overall: float
-    """As v, of all entries on average."""
+    """Like v, averaged over all entries."""
 
     @property
     def reported(self) -> PriorVariances:
-        """The same where β is that of real hospitals at least: an estimate may fall short of it.
+        """Copy in which β is at least that of real hospitals, as an estimate may be too small.
 
-        How sure maps are is told by these; weights lose little by a β that is a little wrong.
+        It is used for reported precision. Weights depend little on small errors of β.
         """
         return replace(self, between=max(self.between, BETWEEN * self.within))
 
     def worth(self, persons: int) -> Worth:
-        """What M is worth to the hospital, of a release over so many participants."""
+        """Return the worth of M to the hospital, for a release over ``persons`` participants."""
         return worth_of(self.within, self.noise, persons)
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """P, and what it is a mean of."""
+    """P, and the values it was computed from."""
 
     matrix: Array
-    """Shape (d, d)."""
+    """P, shape (d, d)."""
     own: Array
-    """Shape (d, d). f."""
+    """f, shape (d, d)."""
     share: float
-    """a, by which the own mean counts; M counts by 1 − a."""
+    """a, weight of the own mean; M has the weight 1 − a."""
     persons: float
-    """Participants who count alike and would be as sure a mean: 1/Σ c², where c is by how much each
-    counts."""
+    """Number of participants with equal weights that give a mean of the same precision: 1/Σ c²,
+    with c the weights of the participants."""
     deviation: float
-    """Of a packed number, of all that P is off in the entries that turn its directions, beyond what
-    so many participants are on average: noise of privacy, differences between hospitals, and that
-    participants differ in these entries more than in others."""
+    """Standard deviation of a packed number of P, in the entries that rotate its directions, in
+    excess of the average sampling error of that number of participants. It contains privacy noise,
+    differences between hospitals, and the larger variance of participants in these entries."""
     own_deviation: float
-    """The same of the own mean alone."""
+    """The same for the own mean."""
     spreads: PriorVariances
     taken: ReleaseShare
 
 
 def mean_of_projectors(directions: Sequence[Array], size: int) -> Array:
-    """Mean of U Uᵀ over persons, each of whom has U (d x K or fewer): d x d."""
+    """Return the mean of U Uᵀ over participants, each with U (d x K or fewer): d x d."""
     total = np.zeros((size, size))
     for own in directions:
         total += own @ own.T
@@ -105,32 +105,34 @@ def mean_of_projectors(directions: Sequence[Array], size: int) -> Array:
 
 
 def without_own(release: Array, own: Array, part: float) -> Array:
-    """M, the mean of all others with the release's noise: free of whatever the own mean is."""
+    """Return M, the mean of all others with the release's noise, independent of the own mean."""
     return np.asarray((release - part * own) / (1.0 - part))
 
 
 def combine_projectors(
     directions: Sequence[Array], release: Array, taken: ReleaseShare, *, at_home: bool = False
 ) -> Posterior:
-    """P, the mean of the own mean projector and M by what each is expected to be off.
+    """Return P, the mean of the own mean projector and M, weighted by their expected errors.
 
     Parameters
     ----------
     directions : sequence of array, shape (d, K)
-        Orthonormal, of two or more persons; fewer than K of a person who has no more.
+        Orthonormal, of two or more participants; fewer than K columns if the rank is smaller.
     release : array, shape (d, d)
         R.
     at_home : bool
-        Whether the truth is the hospital's own patients, however many more there were of them, and
-        not everybody's of all hospitals.
+        Whether the truth is the mean of the hospital's own population, instead of that of all
+        hospitals.
     """
-    own, kept = mean_of_projectors(directions, len(release)), max(u.shape[1] for u in directions)
+    own = mean_of_projectors(directions, len(release))
+    kept = max(u.shape[1] for u in directions)
     others = without_own(release, own, taken.part)
     spreads = measure_spreads(own, directions, others, kept, taken)
     room = len(own) / kept
     off_own, off_others = expected_errors(spreads, taken, room, at_home=at_home)
     share = off_others / (off_own + off_others)
-    rest, many = 1.0 - share, taken.everybody - taken.persons
+    rest = 1.0 - share
+    many = taken.everybody - taken.persons
     count = 1.0 / (share**2 / taken.persons + rest**2 / many)
     off_own, off_others = expected_errors(spreads.reported, taken, room, at_home=at_home)
 
@@ -138,28 +140,30 @@ def combine_projectors(
         return math.sqrt(2.0 * max(off - spreads.overall / persons, 0.0))
 
     return Posterior(
-        share * own + rest * others,
-        own,
-        share,
-        count,
-        deviation(share**2 * off_own + rest**2 * off_others, count),
-        deviation(off_own, taken.persons),
-        spreads,
-        taken,
+        matrix=share * own + rest * others,
+        own=own,
+        share=share,
+        persons=count,
+        deviation=deviation(share**2 * off_own + rest**2 * off_others, count),
+        own_deviation=deviation(off_own, taken.persons),
+        spreads=spreads,
+        taken=taken,
     )
 
 
 def measure_spreads(
     own: Array, directions: Sequence[Array], others: Array, kept: int, taken: ReleaseShare
 ) -> PriorVariances:
-    """Variances of the entries between the K leading eigenvectors Σ of M and the rest, N.
+    """Return the variances of entries between the K leading eigenvectors Σ of M and the rest, N.
 
-    How much hospitals differ is told by all entries of f − M, over which the noise is known
-    whatever it did to Σ: their mean square is t²(1 + 1/d) + v'(1/n_s + 1/(n − n_s)) + β' S/(S − 1),
-    where v' and β' are means over all entries. What is told of β' within the chance of the noise's
-    own sum, 2t²/d, is believed in part. Between Σ and N β is taken for larger as v is than v'.
+    All entries of f − M estimate how much hospitals differ, and their noise does not depend on Σ:
+    their mean square is t²(1 + 1/d) + v'(1/n_s + 1/(n − n_s)) + β' S/(S − 1), where v' and β' are
+    means over all entries. The estimate of β' is shrunk by its standard error from the noise,
+    2t²/d. Between Σ and N, β is scaled up by the ratio of v to v'.
     """
-    size, persons, rest = len(own), taken.persons, taken.everybody - taken.persons
+    size = len(own)
+    persons = taken.persons
+    rest = taken.everybody - taken.persons
     within = _between_subspaces(own, directions, others, kept)
     overall = _unbiased(float(np.trace(own) - np.sum(own**2)), persons) / size**2
     apart = float(np.sum((own - others) ** 2)) / size**2 - taken.noise * (1.0 + 1.0 / size)
@@ -170,13 +174,13 @@ def measure_spreads(
 
 
 def _believed(estimate: float, error: float) -> float:
-    """What is kept of a variance that was estimated with a standard error; none below zero."""
+    """Return a variance shrunk by its standard error, at least 0."""
     square = max(estimate, 0.0) ** 2
     return max(estimate, 0.0) * square / (square + error**2) if square else 0.0
 
 
 def _between_subspaces(own: Array, directions: Sequence[Array], others: Array, kept: int) -> float:
-    """Find v: for P = U Uᵀ and G = Uᵀ Σ Σᵀ U the squared norm of Σᵀ P N is tr G − ‖G‖²."""
+    """Return v: for P = U Uᵀ and G = Uᵀ Σ Σᵀ U the squared norm of Σᵀ P N is tr G − ‖G‖²."""
     size = len(own)
     _, leading = eigh(others, subset_by_index=(size - kept, size - 1))
     squares = 0.0
@@ -196,13 +200,13 @@ def _unbiased(spread: float, persons: int) -> float:
 def expected_errors(
     spreads: PriorVariances, taken: ReleaseShare, room: float, *, at_home: bool = False
 ) -> tuple[float, float]:
-    """Expected squared error of an entry of the own mean, and of M.
+    """Return the expected squared error of an entry of the own mean, and of M.
 
     Parameters
     ----------
     room : float
-        d/K. With few persons the own mean's leading directions are off by more than its entries
-        are, as the edge of the bulk of so few directions says.
+        d/K. With few participants the errors of the own mean's leading directions are larger than
+        those of its entries, according to the edge of the bulk of few directions.
     """
     between = 0.0 if at_home else spreads.between
     chance = (1.0 + 0.5 * math.sqrt(room / taken.persons)) ** 2
@@ -212,6 +216,6 @@ def expected_errors(
 
 
 def _of_others(spreads: PriorVariances, taken: ReleaseShare, at_home: bool) -> float:
-    """Variance that other hospitals' differences, and the own one's, leave in M."""
+    """Return the variance in M from differences between the other hospitals, and to this one."""
     mean = spreads.between / (taken.sites - 1)
     return mean + spreads.between if at_home else mean

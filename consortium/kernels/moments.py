@@ -26,21 +26,22 @@ def add_second_moment(total: Array, block: Array, scale: float) -> Array:
 
 
 def add_person_moment(total: Array, block: Array, bound: float) -> Array:
-    """Add X Xᵀ / T of one person, clipped to Frobenius norm ``bound``; see `add_second_moment`."""
+    """Add X Xᵀ / T of one participant, clipped to norm ``bound``; see `add_second_moment`."""
     rows, scale, product = clip_moment(block, bound)
     if product is None or not total.flags.f_contiguous:
         return add_second_moment(total, rows, scale)
-    daxpy(product.ravel("F"), total.ravel("F"), a=scale)  # in place: both lie column by column
+    daxpy(product.ravel("F"), total.ravel("F"), a=scale)  # in place: both are in Fortran order
     return total
 
 
 def add_volume_moments(total: Array, block: Array, bound: float) -> Array:
     """Add x xᵀ of every volume, each clipped to norm ``bound``; see `add_second_moment`.
 
-    ‖x xᵀ‖ = ‖x‖², so that clipping the volume is clipping its moment. Volumes are widened and
-    clipped in one small room, which stays in the processor's cache.
+    ‖x xᵀ‖ = ‖x‖², so clipping the volume clips its moment. Volumes are converted to float64 and
+    clipped in one small buffer, which stays in the processor's cache.
     """
-    reach, (features, volumes) = math.sqrt(bound), block.shape
+    reach = math.sqrt(bound)
+    features, volumes = block.shape
     room = np.empty((features, min(_VOLUMES, volumes)), order="F")
     for start in range(0, volumes, _VOLUMES):
         wide = room[:, : min(_VOLUMES, volumes - start)]
@@ -51,7 +52,7 @@ def add_volume_moments(total: Array, block: Array, bound: float) -> Array:
 
 
 def pack_symmetric(matrix: Array) -> Array:
-    """Upper triangle row by row, off-diagonal entries times √2: keeps the Frobenius norm."""
+    """Return the upper triangle by row, off-diagonal entries times √2: keeps the Frobenius norm."""
     rows, columns = np.triu_indices(len(matrix))
     packed = matrix[rows, columns]
     packed[rows != columns] *= np.sqrt(2.0)
@@ -59,7 +60,7 @@ def pack_symmetric(matrix: Array) -> Array:
 
 
 def unpack_symmetric(packed: Array) -> Array:
-    """Inverse of `pack_symmetric`."""
+    """Return the symmetric matrix that `pack_symmetric` packed."""
     size = int((np.sqrt(8 * len(packed) + 1) - 1) / 2)
     rows, columns = np.triu_indices(size)
     values = np.where(rows == columns, packed, packed / np.sqrt(2.0))
@@ -70,9 +71,9 @@ def unpack_symmetric(packed: Array) -> Array:
 
 
 def mean_packed_square(columns: Array, norm: float) -> Array:
-    """Mean over columns of z zᵀ, each clipped to Frobenius norm ``norm``, packed.
+    """Return the mean over columns of z zᵀ, each clipped to Frobenius norm ``norm``, packed.
 
-    ‖z zᵀ‖ = ‖z‖², so that clipping the column is clipping its square.
+    ‖z zᵀ‖ = ‖z‖², so clipping the column clips its square.
 
     Parameters
     ----------
@@ -89,5 +90,5 @@ def mean_packed_square(columns: Array, norm: float) -> Array:
 
 
 def packed_size(features: int) -> int:
-    """Entries of a packed symmetric D x D matrix."""
+    """Return the number of entries of a packed symmetric D x D matrix."""
     return features * (features + 1) // 2

@@ -1,15 +1,16 @@
-"""Least squares from moments that carry known Gaussian noise, with intervals that keep their word.
+"""Least squares from moments with known Gaussian noise, and intervals with correct coverage.
 
-How far the normal equations are missed at the true q has a known law (`kernels.noisy_moment`). The
-statistic F(q) = gᵀ R(q)⁻¹ g, g = M q without the row of y, tells how well any q fits (Anderson and
-Rubin 1949). What is told of one coefficient is the set of its values for which some q with that
-value fits (Guggenberger, Kleibergen, Mavroeidis and Chen 2012): nothing is assumed of the others,
-nothing is inverted, and no prior draws anything anywhere.
+The residual of the normal equations at the true q has a known distribution
+(`kernels.noisy_moment`). The statistic F(q) = gᵀ R(q)⁻¹ g, with g = M q without the row of y,
+measures how well any q fits (Anderson and Rubin 1949). The interval of one coefficient is the set
+of its values for which some q with that value fits (Guggenberger, Kleibergen, Mavroeidis and Chen
+2012): nothing is assumed about the others, the moment is not inverted, and no prior is used.
 
 The shape of R(q) is taken at the solution q̂, its size as tr(R(q̂)⁻¹ R(q)), a quadratic form. The
 set {q : F(q) ≤ c} is then {q : qᵀ G q ≤ 0} with one symmetric matrix G, and the interval of each
 entry of q over that of y is the solution of a quadratic equation in two entries of G⁻¹ (as
-Fieller's). It is bounded if and only if G without y is positive definite, and so for all or none.
+Fieller's). It is bounded if and only if G without y is positive definite, so either all intervals
+are bounded or none.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from consortium.kernels.noisy_moment import (
     residual_covariance,
 )
 
-_STEPS = 2001  # of the explained share from 0 to 1
+_STEPS = 2001  # grid points of the explained share from 0 to 1
 
 
 @dataclass(frozen=True)
 class ExplainedShare:
-    """An explained share with its interval, and the variance within groups that it is of."""
+    """Explained share with its interval, and the variance within groups that it refers to."""
 
     value: float
     low: float
@@ -44,25 +45,26 @@ class ExplainedShare:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a moment tells of w and b."""
+    """Estimates of w and b from a moment."""
 
     moment: NoisyMoment
-    """Of P of a person's P' entries."""
+    """Moment of P directions of a participant's P' entries."""
     solution: Array
-    """Length P + S + 1. q̂ = (−w, −b, 1) over the weights."""
+    """q̂ = (−w, −b, 1) divided by the weights, length P + S + 1."""
     error: Array
-    """Shape (P + S) x (P + S). R(q̂)."""
+    """R(q̂), shape (P + S) x (P + S)."""
     widening: Array
-    """Length P' + S. What intervals' halves are multiplied by, since persons' residuals differ."""
+    """Factors on the half-widths of intervals, for unequal variances of participants' residuals.
+    Length P' + S."""
 
     @property
     def coefficients(self) -> Array:
-        """W and b, length P' + S."""
+        """Coefficients w and constants b, length P' + S."""
         return np.asarray(-self.moment.coefficients @ self.solution[:-1])
 
     @cached_property
     def _forms(self) -> tuple[Array, Array]:
-        """AᵀWA and H: F(q) is one over the other."""
+        """AᵀWA and H: F(q) is the ratio of their quadratic forms."""
         moment = self.moment
         rows = moment.matrix[:-1]
         inverse = np.linalg.inv(self.error)
@@ -83,14 +85,14 @@ class Fit:
         return below, scale / float(self.solution @ scale @ self.solution)
 
     def freedom(self) -> int:
-        """Degrees of freedom of chance."""
+        """Return the degrees of freedom of the sampling variance."""
         return max(self.moment.units - len(self.error), 1)
 
     def _limit(self, confidence: float) -> float:
         return float(stdtrit(self.freedom(), (1.0 + confidence) / 2.0)) ** 2
 
     def intervals(self, confidence: float) -> tuple[Array, Array] | None:
-        """Low and high ends for w and b, each of length P' + S; nothing if they are open."""
+        """Return lower and upper ends for w and b, each of length P' + S; None if unbounded."""
         below, scale = self._forms
         form = below - self._limit(confidence) * scale
         if self.moment.units <= len(self.error) or not is_positive(form[:-1, :-1]):
@@ -98,21 +100,24 @@ class Fit:
         inner = _inverse(form)
         if inner is None:
             return None
-        # Eliminating all but q_k and q_y leaves the inverse of this 2 x 2 part of the inverse.
+        # Eliminating all except q_k and q_y leaves the inverse of this 2 x 2 part of the inverse.
         wanted = self.moment.coefficients
         own = _squares(wanted, inner[:-1, :-1])
-        mixed, last = wanted @ inner[:-1, -1], inner[-1, -1]
+        mixed = wanted @ inner[:-1, -1]
+        last = inner[-1, -1]
         root = np.sqrt(np.maximum(mixed**2 - own * last, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.stack([(mixed - root) / last, (mixed + root) / last])
         if not np.isfinite(ends).all():
             return None
-        ends_at, value = -ends / self.moment.weights[-1], self.coefficients
-        low, high = ends_at.min(axis=0), ends_at.max(axis=0)
+        ends_at = -ends / self.moment.weights[-1]
+        value = self.coefficients
+        low = ends_at.min(axis=0)
+        high = ends_at.max(axis=0)
         return value - self.widening * (value - low), value + self.widening * (high - value)
 
     def apart(self, confidence: float) -> Array:
-        """Whether zero is no value of each of w and b, at the given level: length P' + S."""
+        """Return whether the interval of each of w and b excludes zero: length P' + S."""
         ends = self.intervals(confidence)
         if ends is None:
             return np.zeros(len(self.moment.coefficients), dtype=bool)
@@ -120,16 +125,16 @@ class Fit:
 
     @cached_property
     def directions(self) -> Array:
-        """What the score's error is multiplied by in each of w and b, (P' + S) x (P + S)."""
+        """Factors from the score's error to the error of each of w and b, (P' + S) x (P + S)."""
         return np.asarray(self.moment.coefficients @ np.linalg.inv(self.moment.matrix[:-1, :-1]))
 
     def chance(self) -> Array:
-        """Variance of each of w and b by chance, if the residual has one variance, times n."""
+        """Return n times the sampling variance of w and b, for residuals of equal variance."""
         left = max(self.moment.residual_variance(self.solution), 0.0)
         return left * _squares(self.directions, self.moment.matrix[:-1, :-1])
 
     def widened(self, ratios: Array) -> Fit:
-        """The same with chance so many times as large in each of w and b, as was measured."""
+        """Return a copy with the sampling variances of w and b multiplied by measured ratios."""
         chance = self.chance() / self.moment.units
         noise = _squares(self.directions, self.moment.noise_of_products(self.solution))
         with np.errstate(all="ignore"):
@@ -137,11 +142,11 @@ class Fit:
         return replace(self, widening=np.sqrt(1.0 + share * (ratios - 1.0)))
 
     def explained(self, confidence: float) -> ExplainedShare | None:
-        """Share of y's variance within groups that is explained.
+        """Return the explained share of y's variance within groups.
 
-        Both variances are freed of what noise and chance make of them; what is unsure of their
-        ratio comes from the noise's law and, for chance, from that of Gaussian persons. Nothing if
-        the ends are 0 and 1.
+        Both variances are corrected for noise and sampling. The error of their ratio follows from
+        the noise's distribution and, for sampling, from that of Gaussian participants. The result
+        is None if the ends are 0 and 1.
         """
         moment = self.moment
         null = np.zeros_like(self.solution)
@@ -165,14 +170,15 @@ class Fit:
         spread = np.sqrt(np.maximum(noise + chance + doubt + kept**2 * doubt_whole, 0.0))
         holds = missed <= ndtri((1.0 + confidence) / 2.0) * spread
         value = float(np.clip(1.0 - left / whole, 0.0, 1.0))
-        if not holds.any():  # known more closely than the steps between them
+        if not holds.any():  # the interval is shorter than the steps of the grid
             return ExplainedShare(value, value, value, whole)
         low, high = shares[holds][[0, -1]]
-        low, high = min(float(low), value), max(float(high), value)
+        low = min(float(low), value)
+        high = max(float(high), value)
         return None if low <= 0.0 and high >= 1.0 else ExplainedShare(value, low, high, whole)
 
     def _freed(self, q: Array, places: slice) -> tuple[float, float]:
-        """Mean of (qᵀz)² without what fitting so many entries took of it, and its own doubt."""
+        """Return the mean of (qᵀz)² corrected for the number of fitted entries, and its error."""
         moment = self.moment
         if places.stop == places.start:
             return moment.residual_variance(q), 0.0
@@ -189,8 +195,9 @@ class Fit:
 
 
 def least_squares(moment: NoisyMoment) -> Fit:
-    """Solve the normal equations as they stand."""
-    weights, rows = moment.weights, moment.matrix[:-1]
+    """Solve the normal equations without regularization."""
+    weights = moment.weights
+    rows = moment.matrix[:-1]
     right = -rows[:, -1] / weights[-1]
     try:
         solution = np.linalg.solve(rows[:, :-1], right)
@@ -201,7 +208,7 @@ def least_squares(moment: NoisyMoment) -> Fit:
 
 
 def _squares(wanted: Array, inner: Array) -> Array:
-    """Each lᵀ C l, for the rows l of what is wanted."""
+    """Return lᵀ C l for each row l of ``wanted``."""
     return np.asarray(np.einsum("ij,ij->i", wanted @ inner, wanted))
 
 

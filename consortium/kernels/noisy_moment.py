@@ -1,9 +1,10 @@
-"""A second moment that carries known Gaussian noise, and what its normal equations are missed by.
+"""Second moment with known Gaussian noise, and the error of its normal equations.
 
-Released is the moment of z = (x, c e, αy), e being one for the person's own group (site) and zero
-for the others, or one constant. What nobody differs in is left out, on orthonormal coordinates of
-the rest, where the noise has the same law. At the true residual r = y − wᵀx − b_group = qᵀz the
-normal equations E[z r] = 0 are missed by noise and chance alone, whose covariance R(q) is known.
+The release is the moment of z = (x, c e, αy), with e being one for the participant's own group
+(site) and zero for the others, or one constant. Directions in which no participants differ are
+removed, on orthonormal coordinates of the rest, where the noise has the same distribution. At the
+true residual r = y − wᵀx − b_group = qᵀz the normal equations E[z r] = 0 are violated only by noise
+and sampling, whose covariance R(q) is known.
 """
 
 from dataclasses import dataclass, replace
@@ -14,11 +15,11 @@ from scipy.linalg import block_diag, null_space
 from consortium.base.array import Array
 
 LEAST = 1e-12
-"""Of variances, over the largest: what rounding leaves."""
+"""Relative size of variances that are rounding errors."""
 EMPTY = 1e-9
-"""The same of persons' values, which may have been of single precision."""
+"""The same for participants' values, which may have single precision."""
 _SEEN = 1e-6
-"""Part of a coefficient that shows in a direction of norm one."""
+"""Least part of a coefficient in a direction of norm one that counts as affected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,43 +27,46 @@ class NoisyMoment:
     """A noisy second moment of z = d · (x, e, y)."""
 
     matrix: Array
-    """Shape (P + S + 1) x (P + S + 1). E[z zᵀ], with what is known without data in its place."""
+    """E[z zᵀ], with entries that are known without data set to their values. Shape (P + S + 1) x (P
+    + S + 1)."""
     weights: Array
-    """Length P + S + 1. d: of x, of the constants (c each), and of y."""
+    """d, weights of x, of the constants (c each), and of y. Length P + S + 1."""
     lift: Array
-    """Shape (P', P). Coefficients of all P' entries of a person, from those of x."""
+    """Map from coefficients of x to those of all P' entries of a participant. Shape (P', P)."""
     parts: Array
-    """Length S. Parts of the persons in each group, adding up to one; none without constants."""
+    """Fractions of the participants in each group, with sum one; empty without constants. Length
+    S."""
     deviation: float
-    """Standard deviation σ of the noise on a diagonal entry; another has half the variance."""
+    """Standard deviation σ of the noise on a diagonal entry; off-diagonal entries have half the
+    variance."""
     units: int
-    """n, persons in the mean."""
+    """n, number of participants in the mean."""
     unknown: Array | None = None
-    """True or false, length P'. Entries whose coefficient these persons don't tell, as nobody
-    differs where it shows."""
+    """Entries whose coefficients cannot be estimated, because participants do not differ in a
+    direction that they affect. Boolean, length P'."""
 
     @property
     def constants(self) -> slice:
-        """Places of the constants."""
+        """Positions of the constants."""
         return slice(len(self.weights) - 1 - len(self.parts), len(self.weights) - 1)
 
     @property
     def entries(self) -> int:
-        """P', explaining entries of a person."""
+        """P', number of a participant's predictors."""
         return len(self.lift)
 
     @property
     def coefficients(self) -> Array:
-        """What coefficients w and constants b are of -q, (P' + S) x (P + S)."""
+        """Map from -q to coefficients w and constants b, (P' + S) x (P + S)."""
         own = self.lift * self.weights[: self.lift.shape[1]]
         return np.asarray(block_diag(own, np.diag(self.weights[self.constants])))
 
     def residual_variance(self, q: Array) -> float:
-        """Mean of (qᵀz)², noise and all."""
+        """Return the mean of (qᵀz)², including noise."""
         return float(q @ self.matrix @ q)
 
     def noise_of_products(self, q: Array) -> Array:
-        """Covariance of N q without the row of y: σ²/2 (‖q‖² I + q qᵀ) but for what is known.
+        """Return the covariance of N q without the row of y: σ²/2 (‖q‖² I + q qᵀ) if all is noisy.
 
         Products of two constants have no noise.
         """
@@ -76,7 +80,7 @@ class NoisyMoment:
         return np.asarray(self.deviation**2 / 2.0 * error)
 
     def noise_of_square(self, form: Array) -> float:
-        """Variance of tr(N K) for a symmetric K: σ² ‖K‖², without what is known."""
+        """Return the variance of tr(N K) for a symmetric K: σ² ‖K‖² over the noisy entries."""
         known = form[self.constants, self.constants]
         return self.deviation**2 * (float(np.vdot(form, form)) - float(np.vdot(known, known)))
 
@@ -84,36 +88,47 @@ class NoisyMoment:
 def noisy_moment(
     matrix: Array, weights: Array, parts: Array, deviation: float, units: int, still: Array
 ) -> NoisyMoment:
-    """Put what is known of a released moment in its place, and leave out what nobody differs in.
+    """Return a released moment with known entries set, and directions without variation removed.
 
     Parameters
     ----------
     matrix, weights, parts, deviation, units
         As in `NoisyMoment`, as released.
     still : array, shape (P', R)
-        Directions along which all persons' entries are at one place.
+        Directions in which the entries of all participants are equal.
     """
     entries = len(still)
-    turn, lift = np.eye(len(weights)), np.eye(entries)
+    turn = np.eye(len(weights))
+    lift = np.eye(entries)
     if still.size:
         kept = null_space((still / weights[:entries, None]).T)
         lift = weights[:entries, None] * kept
         turn = block_diag(kept, np.eye(len(weights) - entries))
         weights = np.concatenate([np.ones(kept.shape[1]), weights[entries:]])
     known = turn.T @ matrix @ turn if still.size else matrix.copy()
-    found = NoisyMoment(known, weights, lift, parts, deviation, units)
+    found = NoisyMoment(
+        matrix=known,
+        weights=weights,
+        lift=lift,
+        parts=parts,
+        deviation=deviation,
+        units=units,
+    )
     at = found.constants
     known[at, at] = np.diag(parts * np.square(weights[at]))
     return found if deviation else _without_empty(found)
 
 
 def _without_empty(moment: NoisyMoment) -> NoisyMoment:
-    """Without directions in which these persons don't differ within groups, which no noise hides.
+    """Return the moment without directions in which participants do not differ within groups.
 
-    A level that nobody has leads to one, and fewer persons than entries to many.
+    It is for moments without noise. A level without participants leads to such a direction, and
+    fewer participants than entries lead to many.
     """
-    at, count = moment.constants, moment.constants.start
-    own, mixed = moment.matrix[:count, :count], moment.matrix[:count, at]
+    at = moment.constants
+    count = moment.constants.start
+    own = moment.matrix[:count, :count]
+    mixed = moment.matrix[:count, at]
     within = own - mixed @ np.linalg.solve(moment.matrix[at, at], mixed.T)
     values, vectors = np.linalg.eigh(within)
     empty = values <= EMPTY * max(float(np.diag(own).max(initial=0.0)), np.finfo(float).tiny)
@@ -131,7 +146,7 @@ def _without_empty(moment: NoisyMoment) -> NoisyMoment:
 
 
 def residual_covariance(moment: NoisyMoment, q: Array) -> Array:
-    """R(q): covariance of M q without the row of y, from noise and from chance among persons."""
+    """Return R(q): covariance of M q without the row of y, from noise and sampling."""
     rows = positive_part(moment.matrix[:-1, :-1])
     left = max(moment.residual_variance(q), LEAST * abs(float(moment.matrix[-1, -1])) * q[-1] ** 2)
     error = moment.noise_of_products(q) + left / moment.units * rows
@@ -141,7 +156,7 @@ def residual_covariance(moment: NoisyMoment, q: Array) -> Array:
 
 
 def positive_part(matrix: Array) -> Array:
-    """Without what is negative in it."""
+    """Return the positive semidefinite part of a symmetric matrix."""
     if is_positive(matrix):
         return matrix
     values, vectors = np.linalg.eigh(matrix)
@@ -149,7 +164,7 @@ def positive_part(matrix: Array) -> Array:
 
 
 def is_positive(matrix: Array) -> bool:
-    """Whether a symmetric matrix is finite and positive definite."""
+    """Return whether a symmetric matrix is finite and positive definite."""
     if not np.isfinite(matrix).all():
         return False
     try:

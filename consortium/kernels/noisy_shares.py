@@ -6,9 +6,9 @@ entry. The reach of the average is the one that predicts the entry best. Average
 the coverage. The noisy shares of a half are therefore averaged again over entries of similar local
 averages, as a function that rises with these (isotonic regression). An entry's own share counts in
 proportion to the variance of such entries beyond noise. Both steps are unbiased by noise, because
-the noise of a half is independent of averages over the other. Without places every share is drawn
-to the mean of all by the factor of James and Stein. Only released numbers are used, so that no
-sensitivity changes.
+the noise of a half is independent of averages over the other. Without places every share is shrunk
+to the mean of all by the factor of James and Stein. Only released numbers are used, so sensitivity
+does not change.
 """
 
 import math
@@ -22,9 +22,9 @@ from scipy.optimize import isotonic_regression
 from consortium.base.array import Array
 
 _STEP = math.sqrt(2.0)
-"""From one edge of cubes to the next."""
+"""Ratio of successive edges of cubes."""
 _FEWEST = 100
-"""Entries whose predictions are taken for one."""
+"""Least number of entries in a group of similar local averages."""
 _MOST_GROUPS = 40
 _CLEAR = 3.0
 """Standard deviations by which a mean square exceeds that of noise before shares differ."""
@@ -39,9 +39,9 @@ class EstimatedShares:
     """Estimated shares of the participants, of every entry."""
 
     values: Array
-    """Length D, between 0 and 1."""
+    """Between 0 and 1, length D."""
     variances: Array
-    """Length D. Variance of ``values`` by noise."""
+    """Variance of ``values`` by noise, length D."""
 
     @property
     def withheld(self) -> Array:
@@ -51,12 +51,12 @@ class EstimatedShares:
 
     @property
     def divisors(self) -> Array:
-        """Shares to divide sums by: no less than a half."""
+        """Shares to divide sums by, at least a half."""
         return np.asarray(np.clip(self.values, _HALF, 1.0))
 
     @property
     def unsure(self) -> Array:
-        """Variance of the divisors by noise over their squares."""
+        """Noise variance of the divisors divided by their squares."""
         return np.asarray(self.variances / np.square(self.divisors))
 
 
@@ -92,8 +92,9 @@ def estimate_shares(
 
 
 def _drawn_together(shares: Array, noise: float) -> tuple[Array, Array]:
-    """Shares drawn to their mean in proportion to their noise, and their variance by noise."""
-    mean, variance = float(shares.mean()), noise**2
+    """Return shares shrunk to their mean in proportion to their noise, and their noise variance."""
+    mean = float(shares.mean())
+    variance = noise**2
     around = float(np.mean(np.square(shares - mean)))
     kept = max(0.0, 1 - variance / around) if around > 0 else 0.0
     left = variance * (kept + (1 - kept) / len(shares))
@@ -101,16 +102,18 @@ def _drawn_together(shares: Array, noise: float) -> tuple[Array, Array]:
 
 
 def _by_cubes(shares: Array, noise: float, places: Array) -> tuple[Array, Array]:
-    """Shares estimated from the places around them, and their variance by noise."""
+    """Return shares estimated from the places around them, and their noise variance."""
     if not noise:
         return shares, np.zeros(len(shares))
     even = np.arange(len(shares)) % 2 == 0
-    best, least = np.full(len(shares), shares.mean()), float(shares.var())
+    best = np.full(len(shares), shares.mean())
+    least = float(shares.var())
     for edge in _edges(places):
         averages = _averages_around(shares, places, edge, even)
         error = float(np.mean(np.square(shares - averages)))
         if error < least:
-            least, best = error, averages
+            least = error
+            best = averages
     variances = np.full(len(shares), noise**2 / len(shares))
     if np.ptp(best):
         for half in (even, ~even):
@@ -119,7 +122,7 @@ def _by_cubes(shares: Array, noise: float, places: Array) -> tuple[Array, Array]
 
 
 def _edges(places: Array) -> Iterator[float]:
-    """Edges of cubes, from the whole extent to the distance of neighbours."""
+    """Yield edges of cubes, from the whole extent to the distance of neighbours."""
     extent = np.ptp(places, axis=0)
     edge = float(extent.max())
     spacing = float(np.prod(np.maximum(extent, edge / len(places))) / len(places)) ** (1 / 3)
@@ -129,9 +132,9 @@ def _edges(places: Array) -> Iterator[float]:
 
 
 def _averages_around(shares: Array, places: Array, edge: float, even: Array) -> Array:
-    """Mean share of the other half in each entry's cubes, which are shifted by half an edge.
+    """Return the mean share of the other half in each entry's cubes, shifted by half an edge.
 
-    An average thus holds no share of its own half, and errors of the half are independent of it.
+    An average thus contains no share of its own half, so errors of the half are independent of it.
     """
     sums, counts = np.zeros((2, len(shares)))
     for shift in product((0.0, 0.5), repeat=3):
@@ -144,11 +147,7 @@ def _averages_around(shares: Array, places: Array, edge: float, even: Array) -> 
 
 
 def _calibrated(shares: Array, averages: Array, variance: float) -> tuple[Array, Array]:
-    """Shares as a rising function of local averages, and their variance.
-
-    Among entries of similar averages, as at an edge of the coverage, shares may differ by more
-    than noise. There an entry's own noisy share counts in proportion to the variance beyond noise.
-    """
+    """Return shares as a rising function of local averages, and their variance."""
     groups = np.array_split(
         np.argsort(averages, kind="stable"), np.clip(len(shares) // _FEWEST, 1, _MOST_GROUPS)
     )

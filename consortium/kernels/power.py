@@ -1,7 +1,7 @@
-"""Block power iteration: products of a second moment with a few columns, and what they tell.
+"""Block power iteration: products of a second moment with a few columns, and eigenpairs from them.
 
-No D x D array exists: a subject's part of X Xᵀ Q is taken as X (Xᵀ Q), in memory of the size of
-its block. Method: subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4).
+No D x D array is formed: a participant's part of X Xᵀ Q is computed as X (Xᵀ Q), in memory of the
+size of its block. Method: subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4).
 """
 
 import numpy as np
@@ -11,28 +11,29 @@ from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.clipping import add_clipped_mean, sum_clipped_products
 
 ITERATIONS = 5
-"""Products where nothing is known of the noise: without it, enough for 99 % of the energy of 20
-components even where the spectrum has no gap and falls by a twentieth from each to the next."""
-_CHUNK = 256  # volumes that are widened to float64 at a time
+"""Number of products if the noise is unknown. Without noise it is enough for 99 % of the energy of
+20 components even if the spectrum has no gap and each eigenvalue is a twentieth smaller than the
+one before."""
+_CHUNK = 256  # volumes that are converted to float64 together
 
 
 def start_basis(features: int, size: int, seed: int) -> Array:
-    """Draw a random orthonormal D x K basis that whoever knows the seed can draw again."""
+    """Draw a random orthonormal D x K basis, reproducible from the seed."""
     draws = np.random.default_rng(seed).standard_normal((features, size))
     return orthonormal(draws)
 
 
 def orthonormal(columns: Array) -> Array:
-    """Orthonormal basis (D x K) of the span of D x K columns."""
+    """Return an orthonormal basis (D x K) of the span of D x K columns."""
     basis: Array = np.linalg.qr(columns)[0]
     return basis
 
 
 def add_subject_product(total: Array, block: Array, basis: Array, bound: float) -> None:
-    """Add the clipped X Xᵀ Q / T of one subject to ``total``, in place.
+    """Add the clipped X Xᵀ Q / T of one participant to ``total``, in place.
 
-    The products are as precise as the block; norm and sum are taken in float64. A product that
-    overflowed counts as zero, since an error would tell whoever chose Q how large the data are.
+    The products are as precise as the block; norm and sum are in float64. A product that overflowed
+    counts as zero, since an error would reveal the size of the data to the party that chose Q.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def add_subject_product(total: Array, block: Array, basis: Array, bound: float) 
     basis : array, D x K
         Q, of the block's type.
     bound : float
-        Largest Frobenius norm of what is added.
+        Largest Frobenius norm of the contribution.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         courses = (block.T @ basis).T
@@ -49,7 +50,7 @@ def add_subject_product(total: Array, block: Array, basis: Array, bound: float) 
 
 
 def add_subject_maps(total: Array, block: Array, courses: Array, bound: float) -> None:
-    """Add the clipped Y Zᵀ / T of one subject to ``total``, in place; see `add_subject_product`.
+    """Add the clipped Y Zᵀ / T of one participant to ``total``; see `add_subject_product`.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def add_subject_maps(total: Array, block: Array, courses: Array, bound: float) -
 def add_volume_products(total: Array, block: Array, basis: Array, bound: float) -> None:
     """Add x xᵀ Q of every volume to ``total``, in place, each clipped to ``bound``.
 
-    ‖x xᵀ Q‖ = ‖x‖ ‖Qᵀ x‖, so that no volume's matrix is formed. All in float64: the rounding of
+    ‖x xᵀ Q‖ = ‖x‖ ‖Qᵀ x‖, so no volume's matrix is formed. All numbers are float64: the rounding of
     a float32 sum depends on every volume in it.
     """
     wide = np.asarray(basis, dtype=np.float64)
@@ -100,8 +101,8 @@ def eigenpairs(product: Array, deviation: float) -> tuple[Array, Array]:
     basis : array, D x K
         Left singular vectors of Y.
     eigenvalues : array, length K
-        Singular values without the noise's part: YᵀY is expected to hold D σ² on its diagonal,
-        known to about σ² √(2D); a value is not taken below what is left to chance.
+        Singular values corrected for noise. Its expectation in YᵀY is D σ² on the diagonal, with
+        a standard deviation of about σ² √(2D), which is the smallest squared value.
     """
     basis, sizes, _ = np.linalg.svd(product, full_matrices=False)
     features = len(product)
@@ -111,7 +112,7 @@ def eigenpairs(product: Array, deviation: float) -> tuple[Array, Array]:
 
 
 def noise_edge(features: int, size: int, deviation: float) -> float:
-    """Largest of `eigenpairs`' eigenvalues when Y is noise alone.
+    """Return the largest of `eigenpairs`' eigenvalues if Y is only noise.
 
     The largest singular value of Gaussian D x K noise is σ (√D + √K) (Davidson and Szarek 2001).
     """

@@ -1,8 +1,9 @@
-"""How well the mean of persons' projectors is expected to show networks, from public numbers.
+"""Forecast of the networks in a mean of participants' projectors, from public numbers.
 
-Noise of d x d packed numbers of deviation τ ends at τ√(2d). A direction that a part θ of all
-persons' projectors share is told from θ = half of that on, and agrees with the truth to
-cos² = 1 − edge²/(4θ²). A finer basis loses less of a network and has more noise.
+The eigenvalues of noise of d x d packed numbers with standard deviation τ end at τ√(2d). A
+direction that a fraction θ of all participants' projectors have in common is detectable if θ
+exceeds half of that, and its agreement with the truth is cos² = 1 − edge²/(4θ²). A finer basis
+loses less of a network and has more noise.
 """
 
 import math
@@ -16,17 +17,17 @@ from consortium.base.array import Array
 from consortium.kernels.noise_law import SymmetricNoise
 
 STRENGTHS = (0.85, 0.25)
-"""Assumed part of the persons' projectors in the strongest of K directions and in the last, on a
-straight line between: about that of made-up persons, with strong and with weak networks."""
+"""Assumed fraction of the participants' projectors in the strongest of K directions and in the
+last, linear between: about that of simulated participants with strong and with weak networks."""
 NETWORK = 9.0
-"""Assumed size of a network's spots: standard deviation of a Gaussian, mm."""
+"""Assumed size of a network's regions: standard deviation of a Gaussian, mm."""
 _DENSITY, _WEIGHTS, _WEAKEST = 0.25, (0.3, 1.0), 0.5
-"""Part of the dimensions that a simulated network has, their weights, and the size of the smallest
-network over that of the largest."""
+"""Fraction of the dimensions in a simulated network, range of their weights, and the size of the
+smallest network relative to the largest."""
 
 
 def expected_cosines(count: int, size: int, deviation: float) -> Array:
-    """Expected cosine of each of K directions with the truth; 0 for one that noise hides.
+    """Return the expected cosine of each of K directions with the truth; 0 if noise hides it.
 
     Parameters
     ----------
@@ -35,11 +36,11 @@ def expected_cosines(count: int, size: int, deviation: float) -> Array:
     size : int
         d, dimensions of the basis.
     deviation : float
-        τ, of every packed number.
+        τ, standard deviation of the noise in every packed number.
     """
     law = SymmetricNoise(size, deviation)
     strengths = np.linspace(*STRENGTHS, count) - count / size
-    # Released, a direction of strength θ has the eigenvalue θ + edge²/(4θ), beyond the edge.
+    # A direction of strength θ has the released eigenvalue θ + edge²/(4θ), beyond the edge.
     visible = strengths > 1.05 * law.edge / 2.0
     return np.asarray(np.where(visible, np.sqrt(law.overlaps(strengths)), 0.0))
 
@@ -71,7 +72,7 @@ def usual_projector(count: int, size: int, generator: np.random.Generator) -> Ar
 
 @dataclass(frozen=True)
 class MapExtent:
-    """Size of what smooth maps lie in: a brain's volume, or the area of its cortex.
+    """Size of the domain of smooth maps: a brain's volume, or the area of its cortex.
 
     Examples
     --------
@@ -81,38 +82,38 @@ class MapExtent:
     """
 
     content: float
-    """In mm³, or in mm²."""
+    """Volume in mm³, or area in mm²."""
     dimensions: Literal[2, 3] = 3
 
     def size(self, cutoff: float) -> float:
-        """About how many maps of waves longer than ``cutoff`` mm there are.
+        """Return the approximate number of maps with waves longer than ``cutoff`` mm.
 
-        Blobs of a body-centred cubic lattice, or modes by Weyl's law.
+        They are blobs of a body-centred cubic lattice, or modes by Weyl's law.
         """
         if self.dimensions == 2:
             return math.pi * self.content / cutoff**2
         return 2.0 * self.content * (math.sqrt(2.0) / cutoff) ** 3
 
     def cutoff(self, size: float) -> float:
-        """Inverse of `size`."""
+        """Return the inverse of `size`."""
         if self.dimensions == 2:
             return math.sqrt(math.pi * self.content / size)
         return float(math.sqrt(2.0) * (2.0 * self.content / size) ** (1.0 / 3.0))
 
     def resolved(self, cutoff: float) -> float:
-        """Correlation of a usual network with what waves longer than ``cutoff`` mm show of it."""
-        # A Gaussian's energy over wave numbers is Gaussian too, in as many dimensions.
+        """Return the correlation of a usual network with its waves longer than ``cutoff`` mm."""
+        # A Gaussian's energy over wave numbers is also Gaussian, in the same dimensions.
         reach = (2.0 * math.pi / cutoff * NETWORK) ** 2
         return math.sqrt(float(gammainc(self.dimensions / 2.0, reach)))
 
 
 def best_cutoff(cutoffs: Array, room: MapExtent, count: int, deviation: float) -> float:
-    """The cut-off whose maps are expected to agree best with usual networks.
+    """Return the cut-off whose maps have the largest expected correlation with usual networks.
 
     Parameters
     ----------
     cutoffs : array
-        In mm.
+        Candidates in mm.
     count : int
         K.
     deviation : float

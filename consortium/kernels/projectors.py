@@ -1,8 +1,8 @@
-"""A person's leading directions as a projector: what a group of networks is the mean of.
+"""Projector on a participant's leading directions; a group's networks are in the mean of these.
 
-U holds the K leading left singular vectors of a person's series C (d x T), and P = U Uᵀ is the
-projector on them. Its norm is √K whatever the scale, gain and length of the series: nothing has
-to be clipped. Two projectors are positive semidefinite, so that ‖P − P'‖² = 2K − 2 tr(P P') ≤ 2K.
+U contains the K leading left singular vectors of a participant's series C (d x T), and P = U Uᵀ is
+the projector on them. Its norm is √K for any scale, gain and length of the series, so no clipping
+is needed. Two projectors are positive semidefinite, so ‖P − P'‖² = 2K − 2 tr(P P') ≤ 2K.
 """
 
 from typing import Literal
@@ -15,20 +15,21 @@ from consortium.base.array import Array
 GlobalSignal = Literal["keep", "remove"]
 
 _LEAST = 1e-7
-"""Directions below this part of the first are rounding: a product's eigenvalues are its squares."""
+"""Directions below this fraction of the first are rounding errors: a product's eigenvalues are its
+squares."""
 
 
 def reduce_series(block: Array, basis: Array | None, global_signal: GlobalSignal) -> Array:
-    """Φᵀ X in float64, of norm near one, or zeros for a person whose numbers are not finite.
+    """Return Φᵀ X in float64, of norm near one, or zeros for a participant without finite numbers.
 
     Parameters
     ----------
     block : array, shape (D, T)
-        Of any scale: it is brought near one by a power of two.
+        Series of any scale, which is divided by a power of two.
     basis : array, shape (D, d), optional
-        In the block's type; the identity if not given.
+        Φ in the block's type (default: the identity).
     global_signal : {'keep', 'remove'}
-        Whether each row's part that goes along with the mean over the D rows is taken out.
+        Whether the mean over the D rows is regressed out of each row.
 
     Returns
     -------
@@ -51,9 +52,9 @@ def reduce_series(block: Array, basis: Array | None, global_signal: GlobalSignal
 
 
 def leading_directions(series: Array, count: int) -> Array:
-    """Orthonormal leading left singular vectors of a d x T series, at most ``count`` of them.
+    """Return orthonormal leading left singular vectors of a d x T series, at most ``count``.
 
-    Fewer if the series has fewer dimensions, none if it is zero.
+    There are fewer if the series has fewer dimensions, and none if it is zero.
     """
     wide = series.shape[0] <= series.shape[1]
     gram = series @ series.T if wide else series.T @ series
@@ -63,10 +64,10 @@ def leading_directions(series: Array, count: int) -> Array:
         return np.zeros((series.shape[0], 0))
     try:
         values, vectors = eigh(gram, subset_by_index=(size - kept, size - 1))
-    except LinAlgError:  # whether a site answers must not depend on one person
+    except LinAlgError:  # whether a site answers must not depend on one participant
         return np.zeros((series.shape[0], 0))
     vectors = vectors[:, values > _LEAST**2 * values[-1]][:, ::-1]
-    # Householder's: orthonormal to rounding, whatever comes in.
+    # Householder's: orthonormal to rounding, for any input.
     directions, _ = qr(vectors if wide else series @ vectors, mode="economic")
     return np.asarray(directions)
 

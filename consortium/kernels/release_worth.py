@@ -1,9 +1,10 @@
-"""What a release of a mean is worth to a hospital, in participants of its own.
+"""Worth of a released mean to a hospital, in participants of its own.
 
-A participant's number has variance v, and the release's noise t². The mean of v/t² participants is
-as unsure as the noise: to a hospital that puts its own data beside it, the release is worth so many
-(see `kernels.home_posterior`). Over n participants chance leaves v/n, and t² falls as 1/n², so that
-the released error is c times the pooled one at n = (n₀ t₀)²/(v (c² − 1)), whatever n₀ was planned.
+A participant's number has variance v, and the release's noise t². The mean of v/t² participants has
+the same variance as the noise: for a hospital that combines it with its own data, the release is
+worth that number of participants (see `kernels.home_posterior`). Over n participants the sampling
+variance is v/n, and t² falls as 1/n². So the released error is c times the pooled one at n = (n₀
+t₀)²/(v (c² − 1)), for any planned n₀.
 """
 
 import math
@@ -14,31 +15,34 @@ import numpy as np
 from consortium.base.array import Array
 
 RATIO = 1.3
-"""Released over pooled error, of a study that is large enough."""
+"""Released error divided by the pooled one, for a study that is large enough."""
 
 BETWEEN = 0.65
-"""Part of a person's variance in leading directions that is not among these: of real persons."""
+"""Fraction of a participant's variance in leading directions that is not among these, measured on
+real participants."""
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What a release is worth."""
+    """Worth of a release."""
 
     persons: float
-    """Participants of a hospital's own who are as sure as its noise; infinite without noise."""
+    """Number of a hospital's own participants whose mean has the variance of the noise; infinite
+    without noise."""
     enough: float
-    """Participants of all sites with whom its error is `RATIO` times the pooled one or less."""
+    """Number of participants of all sites at which its error is at most `RATIO` times the pooled
+    one."""
 
 
 def worth_of(variance: float, noise: float, persons: int) -> Worth:
-    """Worth of a mean over n participants.
+    """Return the worth of a mean over n participants.
 
     Parameters
     ----------
     variance : float
-        v, of one participant's number.
+        v, variance of one participant's number.
     noise : float
-        t², of the noise in the mean.
+        t², variance of the noise in the mean.
     persons : int
         n.
     """
@@ -50,10 +54,10 @@ def worth_of(variance: float, noise: float, persons: int) -> Worth:
 
 
 def variance_of_projectors(strengths: Array, size: int) -> float:
-    """Variance of one person's projector between the leading eigenvectors of the mean and the rest.
+    """Return a projector's variance between the leading eigenvectors of the mean and the rest.
 
-    For a projector P of mean M and M q = λ q, E‖(P − M) q‖² = λ − λ². Of this a part lies among the
-    K leading eigenvectors themselves, which turns none of them out.
+    For a projector P of mean M and M q = λ q, E‖(P − M) q‖² = λ − λ². A part of it is among the K
+    leading eigenvectors themselves, which does not change their span.
 
     Parameters
     ----------
@@ -62,5 +66,6 @@ def variance_of_projectors(strengths: Array, size: int) -> float:
     size : int
         d, more than K.
     """
-    inside, kept = np.clip(strengths, 0.0, 1.0), len(strengths)
+    inside = np.clip(strengths, 0.0, 1.0)
+    kept = len(strengths)
     return BETWEEN * float(np.sum(inside * (1.0 - inside))) / (kept * (size - kept))

@@ -1,11 +1,10 @@
-"""Ways of taking directions apart into maps: weighted varimax, and spatial ICA.
+"""Separation of directions into maps: weighted varimax, and spatial ICA.
 
-Weighted varimax: maps of simple structure, out of directions that each count by their strength.
-
-Independent component analysis makes directions white first, so that weak and noisy ones count as
-much as strong ones, and has to cut at the edge of the noise. Here each direction counts by its
-eigenvalue, nothing is cut, and the rotation is the one whose loadings vary most in size
-(Kaiser 1958). It sees released numbers only, so that it costs no privacy.
+Weighted varimax computes maps of simple structure from directions that are weighted by their
+strength. Independent component analysis whitens directions, so weak and noisy ones have the weight
+of strong ones, and it must cut at the edge of the noise. In weighted varimax each direction is
+weighted by its eigenvalue, nothing is cut, and the rotation maximizes the variance of the squared
+loadings (Kaiser 1958). It uses released numbers only, so it costs no privacy.
 """
 
 from collections.abc import Callable
@@ -18,36 +17,36 @@ from consortium.base.array import Array
 from consortium.kernels.spatial_ica import separate
 
 Paint = Callable[[Array], Array]
-"""Weights over the basis (d x R) to values of voxels (V x R)."""
+"""Function from weights over the basis (d x R) to values of voxels (V x R)."""
 
 _REPLAY_STARTS = 2
 
 
 class SeparationMethod(Protocol):
-    """How directions become maps: by varimax, or by ICA."""
+    """Method that turns directions into maps: varimax, or ICA."""
 
     def first(
         self, vectors: Array, excess: Array, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Maps (V x R', mean 0, variance 1) and their weights over the basis (d x R')."""
+        """Return maps (V x R', mean 0, variance 1) and their weights over the basis (d x R')."""
 
     def again(
         self, vectors: Array, excess: Array, size: int, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """The same of a replay, of which R' = ``size`` are wanted."""
+        """Return the same for a replay, with R' = ``size``."""
 
 
 @dataclass(frozen=True)
 class Varimax:
-    """Each direction counts by its excess; one that is the same everywhere, not at all."""
+    """Separation that weights each direction by its excess, and a constant direction by 0."""
 
     paint: Paint
-    """To the voxels over which maps are to be simple."""
+    """Function to values of the voxels over which maps should be simple."""
 
     def first(
         self, vectors: Array, excess: Array, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """As `SeparationMethod`."""
+        """Return maps and weights, as `SeparationMethod`."""
         del generator
         maps, unmixing = separate_weighted(self.paint(vectors), excess)
         return maps, vectors @ unmixing
@@ -55,14 +54,14 @@ class Varimax:
     def again(
         self, vectors: Array, excess: Array, size: int, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """As `SeparationMethod`."""
+        """Return maps and weights of a replay, as `SeparationMethod`."""
         del size
         return self.first(vectors, excess, generator)
 
 
 @dataclass(frozen=True)
 class FastIca:
-    """Independent components over the voxels, from several starts."""
+    """Separation into independent components over the voxels, from several starts."""
 
     paint: Paint
     starts: int
@@ -70,7 +69,7 @@ class FastIca:
     def first(
         self, vectors: Array, excess: Array, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """As `SeparationMethod`; directions that are nearly the same everywhere are left out."""
+        """Return maps and weights, as `SeparationMethod`, without nearly constant directions."""
         del excess
         parts = separate(self.paint(vectors), self.starts, generator)
         return parts.maps, vectors @ parts.unmixing
@@ -78,7 +77,7 @@ class FastIca:
     def again(
         self, vectors: Array, excess: Array, size: int, generator: np.random.Generator
     ) -> tuple[Array, Array]:
-        """As `SeparationMethod`."""
+        """Return maps and weights of a replay, as `SeparationMethod`."""
         del excess
         parts = separate(self.paint(vectors), _REPLAY_STARTS, generator, size)
         return parts.maps, vectors @ parts.unmixing
@@ -86,11 +85,11 @@ class FastIca:
 
 ITERATIONS = 100
 TOLERANCE = 1e-6
-"""Of the criterion, an iteration's part of it."""
+"""Relative increase of the criterion at which iteration stops."""
 
 
 def varimax(loadings: Array, iterations: int = ITERATIONS, tolerance: float = TOLERANCE) -> Array:
-    """Rotation T whose ``loadings @ T`` have the largest variance of their squares.
+    """Return the rotation T that maximizes the variance of the squares of ``loadings @ T``.
 
     Parameters
     ----------
@@ -99,15 +98,17 @@ def varimax(loadings: Array, iterations: int = ITERATIONS, tolerance: float = TO
     Returns
     -------
     array, shape (R, R)
-        From the identity on, so that it is the same wherever it is worked out.
+        T. Iteration starts from the identity, so every party computes the same rotation.
     """
-    rotation, last = np.eye(loadings.shape[1]), 0.0
+    rotation = np.eye(loadings.shape[1])
+    last = 0.0
     for _ in range(iterations):
         turned = loadings @ rotation
         squares = turned * turned
         slopes = loadings.T @ (turned * (squares - squares.mean(axis=0)))
         left, sizes, right = np.linalg.svd(slopes)
-        rotation, total = left @ right, float(sizes.sum())
+        rotation = left @ right
+        total = float(sizes.sum())
         if total <= last * (1.0 + tolerance):
             break
         last = total
@@ -115,21 +116,21 @@ def varimax(loadings: Array, iterations: int = ITERATIONS, tolerance: float = TO
 
 
 def separate_weighted(maps: Array, weights: Array) -> tuple[Array, Array]:
-    """Maps of simple structure.
+    """Return maps of simple structure.
 
     Parameters
     ----------
     maps : array, shape (V, R)
-        Directions, painted; none of them constant.
+        Painted directions; none of them constant.
     weights : array, shape (R,)
-        How much each counts, 0 or more.
+        Weights of the directions, 0 or more.
 
     Returns
     -------
     maps : array, shape (V, R)
         Mean 0, and variance 1 over the voxels.
     unmixing : array, shape (R, R)
-        They are the centred maps that came in times this.
+        Matrix that turns the centred input into the maps.
     """
     centred = maps - maps.mean(axis=0)
     scale = np.sqrt(np.mean(np.square(centred * weights)))

@@ -6,11 +6,10 @@ from consortium.base.array import Array
 
 
 def shrinkage_factor(variance: Array | float, noise: Array | float) -> Array:
-    """Return v/(v + n), and 1 where there is no noise.
+    """Return v/(v + n), and 1 without noise.
 
     The factor is that of the posterior mean for a normal prior and normal noise. Without noise the
-    number is exact, so that it is kept whatever was expected of it, and also if the prior variance
-    is zero.
+    number is exact, so it is not shrunk, even if the prior variance is zero.
 
     Parameters
     ----------

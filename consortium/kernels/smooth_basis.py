@@ -1,13 +1,12 @@
-"""A public basis of smooth maps: Gaussian blobs on a lattice in millimetres, made orthonormal.
+"""Public basis of smooth maps: Gaussian blobs on a lattice in millimetres, orthonormalized.
 
-Networks are smooth and the noise of a release is not, so that fewer numbers carry the networks
-with less noise. Every party computes the basis by itself from the study's voxels and a cut-off:
-blobs and their Cholesky factor are unique and change little with rounding, where eigenvectors of
-a symmetric brain are neither. Blobs can be evaluated anywhere, and so can every map that is made
-of them.
+Networks are smooth and the noise of a release is not, so fewer numbers represent the networks with
+less noise. Every party computes the basis by itself from the study's voxels and a cut-off: blobs
+and their Cholesky factor are unique and change little with rounding, unlike the eigenvectors of a
+symmetric brain. Blobs can be evaluated anywhere, and so can every map that consists of them.
 
-The lattice is body-centred cubic: of all lattices it keeps the most waves longer than a cut-off
-per blob, in every direction (Petersen and Middleton 1962).
+The lattice is body-centred cubic: of all lattices it keeps the most waves longer than a cut-off per
+blob, in every direction (Petersen and Middleton 1962).
 """
 
 import math
@@ -25,14 +24,15 @@ from consortium.errors import StudyError
 from consortium.kernels.spatial_ica import nearest_rotation
 
 WIDTH = 0.36
-"""Standard deviation of a blob over the cut-off."""
+"""Standard deviation of a blob relative to the cut-off."""
 _REACH = 4.0
-"""Blobs are cut at so many standard deviations."""
+"""Standard deviations at which blobs are cut."""
 _INSIDE = 0.35
-"""A blob is kept if so much of its energy lies in the mask, as a part of the most that one has."""
+"""Least energy of a blob within the mask, relative to the largest."""
 _RIDGE = 1e-9
-"""Of the mean squared norm of a blob, added so that a factor always exists."""
-_MOST_PLACES = 200_000  # of the lattice: that of a brain and 1,500 maps has about 10,000
+"""Added to the Gram matrix, relative to the mean squared norm of a blob, to ensure a Cholesky
+factor."""
+_MOST_PLACES = 200_000  # of the lattice, which has about 10,000 for a brain and 1,500 maps
 _MOST_MAPS = 4_000  # their Gram matrix is 128 MB
 
 
@@ -40,12 +40,12 @@ _MOST_MAPS = 4_000  # their Gram matrix is 128 MB
 class SmoothBasis:
     """Maps over D voxels whose waves are longer than a cut-off.
 
-    Raises StudyError by all that is worked out, if the voxels span a lattice, or the maps are so
-    many, that a party who only reads the study would run out of memory.
+    Computed properties raise StudyError if the voxels' lattice or the number of maps is so large
+    that a party who only reads the study would run out of memory.
     """
 
     coordinates: Array
-    """Shape (D, 3). Centres of the voxels in mm."""
+    """Centres of the voxels in mm, shape (D, 3)."""
     cutoff: float
     """Shortest wavelength in mm."""
 
@@ -57,13 +57,15 @@ class SmoothBasis:
     @cached_property
     def centres(self) -> Array:
         """Places of the blobs in mm, shape (d, 3)."""
-        low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
-        cell, middle = self.cutoff / math.sqrt(2.0), (low + high) / 2.0
+        low = self.coordinates.min(axis=0)
+        high = self.coordinates.max(axis=0)
+        cell = self.cutoff / math.sqrt(2.0)
+        middle = (low + high) / 2.0
         reach = np.ceil((high - low) / 2.0 / cell) + 1
         if not 2 * np.prod(2 * reach + 1) <= _MOST_PLACES:
             raise StudyError(
-                "field 'analysis.cutoff': it is too short for the space of the mask's voxels; "
-                "take a longer one, or another mask."
+                "field 'analysis.cutoff': it is too short for the extent of the mask's voxels. Set "
+                "a longer cutoff, or another mask."
             )
         steps = np.stack(
             np.meshgrid(*(np.arange(-r, r + 1) for r in reach), indexing="ij"), axis=-1
@@ -77,8 +79,8 @@ class SmoothBasis:
         """Upper triangular R with RᵀR the blobs' Gram matrix, d x d."""
         if self.size > _MOST_MAPS:
             raise StudyError(
-                f"field 'analysis.cutoff': {self.size:,} smooth maps are too many to work with; "
-                "take a longer cutoff."
+                f"field 'analysis.cutoff': must lead to at most {_MOST_MAPS:,} smooth maps, got "
+                f"{self.size:,}. Set a longer cutoff."
             )
         blobs = self._blobs(self.coordinates, self.centres)
         gram = (blobs.T @ blobs).toarray()
@@ -92,11 +94,11 @@ class SmoothBasis:
 
     @property
     def for_series(self) -> Array:
-        """Φ, in the type that series of this space have, as far as it is known."""
+        """Φ, in the type of this space's series, if it is known."""
         return self.matrix
 
     def times(self, weights: Array) -> Array:
-        """Φ ``weights`` (d x K), of which K are few: shape (D, K)."""
+        """Return Φ ``weights`` (d x K) for a small K: shape (D, K)."""
         return self._paint(weights)
 
     @cached_property
@@ -104,32 +106,34 @@ class SmoothBasis:
         return self.painter(self.coordinates)
 
     def coefficients(self, values: Array) -> Array:
-        """Φᵀ ``values`` (D x K), of which K are few: shape (d, K)."""
+        """Return Φᵀ ``values`` (D x K) for a small K: shape (d, K)."""
         blobs = self._blobs(self.coordinates, self.centres)
         return np.asarray(solve_triangular(self.factor, blobs.T @ values, trans="T"))
 
     @cached_property
     def local(self) -> Array:
-        """Orthogonal, d x d: Φ times its columns are the maps nearest to the blobs themselves."""
+        """Orthogonal matrix, d x d: Φ times it gives the maps nearest to the blobs themselves."""
         return nearest_rotation(self.factor)
 
     def at(self, coordinates: Array) -> Array:
-        """Values of the d maps at other places, shape (V, d)."""
+        """Return values of the d maps at other places, shape (V, d)."""
         return self.evaluate(np.eye(len(self.factor)), coordinates)
 
     def evaluate(self, weights: Array, coordinates: Array) -> Array:
-        """Values of maps Φ ``weights`` (d x K) at other places, shape (V, K)."""
+        """Return values of maps Φ ``weights`` (d x K) at other places, shape (V, K)."""
         return self.painter(coordinates)(weights)
 
     def painter(self, coordinates: Array) -> Callable[[Array], Array]:
-        """As `evaluate`, for who asks again and again.
+        """Return a function that does `evaluate` repeatedly for the same places.
 
-        It keeps the blobs there, some 70 numbers for each place, from the first call on.
+        It stores the blobs there, about 70 numbers for each place, from the first call on.
         """
 
         @cache
         def blobs() -> csr_array:
-            return self._blobs(coordinates, self.centres).tocsr()  # whose rows are written at once
+            return self._blobs(
+                coordinates, self.centres
+            ).tocsr()  # rows of a product are then contiguous
 
         def paint(weights: Array) -> Array:
             spread = np.ascontiguousarray(solve_triangular(self.factor, weights))
@@ -139,7 +143,8 @@ class SmoothBasis:
 
     def _blobs(self, coordinates: Array, centres: Array) -> csc_array:
         width = WIDTH * self.cutoff
-        voxels, places = cKDTree(coordinates), cKDTree(centres)
+        voxels = cKDTree(coordinates)
+        places = cKDTree(centres)
         near = voxels.sparse_distance_matrix(places, _REACH * width, output_type="coo_matrix")
         values = np.exp(-0.5 * np.square(near.data / width))
         return csc_array((values, (near.row, near.col)), shape=near.shape)

@@ -1,7 +1,7 @@
-"""Spatial independent component analysis: maps that are as far from Gaussian as they can be.
+"""Spatial independent component analysis: maps that are as far from Gaussian as possible.
 
-FastICA with symmetric decorrelation (Hyvärinen 1999) over voxels instead of time, from several
-random starts. It sees released maps only, so that it costs no privacy.
+The method is FastICA with symmetric decorrelation (Hyvärinen 1999) over voxels instead of time,
+from several random starts. It uses released maps only, so it costs no privacy.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from consortium.base.array import Array
 
 ITERATIONS = 300
 TOLERANCE = 1e-5
-"""Of the cosine between an axis and itself an iteration before."""
+"""Tolerance of 1 minus the cosine between an axis and itself an iteration before."""
 _FLAT = 0.25
-"""Part of a map's mean square below which its variance makes it nearly constant."""
+"""A map is nearly constant if its variance is below this fraction of its mean square."""
 GAUSSIAN = 0.3745672075
 """E[log cosh x] of a standard Gaussian variable."""
 
@@ -26,11 +26,11 @@ class Separation:
     """Independent maps."""
 
     maps: Array
-    """Shape (V, R'). Mean 0 and variance 1 over the voxels, in any order and sign."""
+    """Mean 0 and variance 1 over the voxels, in any order and sign. Shape (V, R')."""
     unmixing: Array
-    """Shape (R, R'). ``maps`` is the centred maps that came in, times ``unmixing``."""
+    """Matrix that turns the centred input into ``maps``, shape (R, R')."""
     contrast: Array
-    """Shape (R',). |E log cosh - Gaussian's| of each map: 0 for a Gaussian one."""
+    """|E log cosh - Gaussian's| of each map, 0 for a Gaussian one. Shape (R',)."""
 
 
 def whiten(maps: Array, keep: int | None = None) -> tuple[Array, Array]:
@@ -40,36 +40,37 @@ def whiten(maps: Array, keep: int | None = None) -> tuple[Array, Array]:
     ----------
     maps : array, shape (V, R)
     keep : int, optional
-        R', dimensions to keep; by default all but those that are nearly the same everywhere, of
-        which centring leaves next to nothing.
+        R', dimensions to keep (default: all except nearly constant ones, which centring removes
+        almost completely).
 
     Returns
     -------
     white : array, shape (V, R')
     whitening : array, shape (R, R')
-        ``white`` is the centred maps times this.
+        Matrix that turns the centred maps into ``white``.
     """
-    mean, second = maps.mean(axis=0), maps.T @ maps / len(maps)
+    mean = maps.mean(axis=0)
+    second = maps.T @ maps / len(maps)
     second[np.diag_indices_from(second)] += 1e-12 * np.trace(second) + np.finfo(np.float64).tiny
-    # Part of each direction's mean square that is variance: from 0 to 1.
+    # Fraction of each direction's mean square that is variance: from 0 to 1.
     values, vectors = eigh(second - np.outer(mean, mean), second)
     many = int(np.count_nonzero(values > _FLAT)) if keep is None else keep
     kept = slice(len(values) - many, None)
     whitening = vectors[:, kept] / np.sqrt(np.maximum(values[kept], 1e-12))
-    # All but one of the values are 1, so that rounding would choose their axes: turn to the maps'.
+    # All except one of the values are 1, so rounding would choose their axes. Rotate to the maps'.
     whitening = whitening @ nearest_rotation(whitening.T[:, : whitening.shape[1]])
     return (maps - mean) @ whitening, whitening
 
 
 def nearly_constant(maps: Array) -> NDArray[np.bool_]:
-    """Whether each map (V x R) is nearly the same everywhere: a global signal's, no network's."""
+    """Return whether each map (V x R) is nearly constant, as for a global signal."""
     return np.asarray(maps.var(axis=0) <= _FLAT * np.mean(np.square(maps), axis=0))
 
 
 def fast_ica(
     white: Array, start: Array, iterations: int = ITERATIONS, tolerance: float = TOLERANCE
 ) -> Array:
-    """FastICA with log cosh from one start.
+    """Run FastICA with log cosh from one start.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def fast_ica(
     Returns
     -------
     array, shape (R, R)
-        A rotation W: ``white @ W.T`` are the independent maps.
+        Rotation W: ``white @ W.T`` are the independent maps.
     """
     rotation = nearest_rotation(start)
     for _ in range(iterations):
@@ -102,16 +103,16 @@ def separate(
     keep: int | None = None,
     iterations: int = ITERATIONS,
 ) -> Separation:
-    """Independent maps from the best of several starts.
+    """Return independent maps from the best of several starts.
 
     Parameters
     ----------
     maps : array, shape (V, R)
         Maps that span the same space.
     generator : numpy.random.Generator
-        Of the starts.
+        Random generator of the starts.
     keep : int, optional
-        Number of components, at most R; by default as `whiten`.
+        Number of components, at most R (default: as in `whiten`).
     """
     white, whitening = whiten(maps, keep)
     size = white.shape[1]
@@ -130,18 +131,18 @@ def separate(
 
 
 def non_gaussianity(maps: Array) -> Array:
-    """How far from Gaussian each white map (V x R) is."""
+    """Return the deviation of each white map (V x R) from a Gaussian."""
     sizes = np.abs(maps)
     means = np.mean(sizes + np.log1p(np.exp(-2.0 * sizes)), axis=0)  # log cosh x + log 2
     return np.asarray(np.abs(means - np.log(2.0) - GAUSSIAN))
 
 
 def one_sign(vectors: Array) -> Array:
-    """Columns with a positive sum of cubes: which sign a library gives them is left to rounding."""
+    """Return columns with a positive sum of cubes; a library's sign depends on rounding."""
     return np.asarray(vectors * np.where(np.sum(vectors**3, axis=0) < 0, -1.0, 1.0))
 
 
 def nearest_rotation(axes: Array) -> Array:
-    """The nearest rotation, (W Wᵀ)^(-1/2) W."""
+    """Return the nearest rotation, (W Wᵀ)^(-1/2) W."""
     left, _, right = np.linalg.svd(axes)
     return np.asarray(left @ right)

@@ -1,8 +1,8 @@
-"""A public basis of smooth maps on the cortex, out of the modes of both hemispheres.
+"""Public basis of smooth maps on the cortex, from the modes of both hemispheres.
 
-As `smooth_basis` on voxels, with waves along the cortex in the place of blobs. The modes below a
-cut-off span it; the basis of their span is the one that does not depend on which of them a computer
-finds: that nearest to the projections of single vertices, the modes' first anchors.
+It corresponds to `smooth_basis` on voxels, with waves along the cortex instead of blobs. The modes
+below a cut-off span it. The basis of their span is independent of how a computer rotates them: it
+is the basis nearest to the projections of single vertices, the modes' first anchors.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from consortium.errors import StudyError
 from consortium.kernels.spatial_ica import nearest_rotation
 from consortium.kernels.surface_modes import SurfaceModes
 
-_FEWEST = 2  # modes of a hemisphere, of which the first is the same everywhere
+_FEWEST = 2  # modes of a hemisphere; the first is constant
 
 
 def turn_of(modes: SurfaceModes, size: int) -> Array:
-    """T, so that the longest modes φ times it are orthonormal maps around anchors: size x size."""
+    """Return T, which turns the longest modes φ into orthonormal maps φT around anchors."""
     waves = modes.vectors[:, :size]
     gram = waves.T @ waves
     sizes, turns = np.linalg.eigh((gram + gram.T) / 2)
@@ -33,24 +33,24 @@ def turn_of(modes: SurfaceModes, size: int) -> Array:
 class SurfaceBasis:
     """Maps over the V vertices of both hemispheres whose waves are longer than a cut-off.
 
-    Raises StudyError by `sizes` and all that follows, if no wave of a hemisphere is as long.
+    `sizes` and all later properties raise StudyError if no wave of a hemisphere is as long.
     """
 
     coordinates: Array
-    """Shape (V, 3). Of the vertices in mm, one hemisphere after the other."""
+    """Vertices in mm, one hemisphere after the other, shape (V, 3)."""
     modes: Sequence[SurfaceModes]
-    """Of each hemisphere."""
+    """Modes of each hemisphere."""
     cutoff: float
     """Shortest wavelength in mm."""
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Maps of each hemisphere."""
+        """Number of maps of each hemisphere."""
         found = tuple(side.below(self.cutoff) for side in self.modes)
         if min(found) < _FEWEST:
             raise StudyError(
                 f"field 'analysis.cutoff': waves of {self.cutoff:.3g} mm are longer than a "
-                "hemisphere; take shorter ones."
+                "hemisphere. Set a shorter cutoff."
             )
         return found
 
@@ -61,8 +61,9 @@ class SurfaceBasis:
 
     @cached_property
     def centres(self) -> Array:
-        """Anchors in mm, which the maps lie around: shape (d, 3)."""
-        places, start = [], 0
+        """Anchors in mm, around which the maps are located: shape (d, 3)."""
+        places = []
+        start = 0
         for side, size in zip(self.modes, self.sizes, strict=True):
             places.append(self.coordinates[start + side.anchors[:size]])
             start += len(side.vectors)
@@ -81,13 +82,13 @@ class SurfaceBasis:
 
     @property
     def for_series(self) -> Array:
-        """Φ, as of `SmoothBasis`."""
+        """Φ, as in `SmoothBasis`."""
         return self.matrix
 
     def times(self, weights: Array) -> Array:
-        """Φ ``weights`` (d x K): shape (V, K)."""
+        """Return Φ ``weights`` (d x K): shape (V, K)."""
         return np.asarray(self.matrix @ weights)
 
     def coefficients(self, values: Array) -> Array:
-        """Φᵀ ``values`` (V x K): shape (d, K)."""
+        """Return Φᵀ ``values`` (V x K): shape (d, K)."""
         return np.asarray(self.matrix.T @ values)

@@ -1,10 +1,11 @@
-"""A public basis of smooth maps on a surface: the lowest eigenfunctions of its Laplacian.
+"""Public basis of smooth maps on a surface: the lowest eigenfunctions of its Laplacian.
 
-They are what waves are in a plane: λ is the square of 2π over the wavelength, and heat that spreads
-for σ²/2 weighs each by exp(-λσ²/2). Every party computes them from the study's mesh. Which
-eigenvectors of nearly equal λ a computer finds is chance: what is released are coefficients in an
-orthonormal basis that depends on the space of all of them alone, that of the maps nearest to single
-anchors. Which sign each has is a rule here, so that fields drawn of them are the same everywhere.
+They correspond to waves in a plane: λ is the square of 2π over the wavelength, and heat that
+spreads for σ²/2 multiplies each by exp(-λσ²/2). Every party computes them from the study's mesh.
+Eigenvectors of nearly equal λ depend on rounding. So the released coefficients are in an
+orthonormal basis that depends only on their span, that of the maps nearest to single anchors. The
+sign of each eigenfunction is set by a rule, so fields that are drawn from them are equal for all
+parties.
 
 Source: linear finite elements on triangles, cotangent stiffness and lumped mass (Reuter et al.
 2006); for the number of modes below a wavelength, area π/wavelength² (Weyl 1911).
@@ -20,11 +21,12 @@ from scipy.sparse.linalg import eigsh
 from consortium.base.array import Array
 
 MOST = 500
-"""Modes of a hemisphere: waves of 21 mm and longer on the white surface of fsaverage5."""
+"""Maximum number of modes of a hemisphere: waves of 21 mm and longer on the white surface of
+fsaverage5."""
 _PART = 4
-"""A surface has as many vertices for each mode."""
+"""Least number of a surface's vertices for each mode."""
 _SHIFT = -0.1
-"""Of the largest λ by Weyl's law: where the operator is inverted, near the smallest."""
+"""Shift of the inverted operator, relative to the largest λ by Weyl's law, near the smallest λ."""
 _LANCZOS = 1.4
 _MICROMETRE = 1000.0
 
@@ -34,14 +36,14 @@ class SurfaceModes:
     """Eigenfunctions of one hemisphere, the longest waves first."""
 
     values: Array
-    """Shape (k,). λ in mm⁻²."""
+    """λ in mm⁻², shape (k,)."""
     vectors: Array
-    """Shape (V, k). At the vertices of the cortex; of unit norm over the area."""
+    """Values at the vertices of the cortex, of unit norm over the area. Shape (V, k)."""
     anchors: Array
-    """Whole numbers, shape (k,). Vertices far apart from each other, of which the first of any
-    number are, too."""
+    """Vertices far apart from each other, as are the first of any number of them. Integers, shape
+    (k,)."""
     area: float
-    """In mm²."""
+    """Area in mm²."""
 
     @property
     def finest(self) -> float:
@@ -49,13 +51,13 @@ class SurfaceModes:
         return float(2 * np.pi / np.sqrt(self.values[-1]))
 
     def below(self, cutoff: float) -> int:
-        """How many modes have a wavelength of ``cutoff`` in mm or longer."""
+        """Return the number of modes with a wavelength of ``cutoff`` mm or longer."""
         return int(np.searchsorted(self.values, (2 * np.pi / cutoff) ** 2, side="right"))
 
     def heat(self, variance: float) -> tuple[Array, float]:
-        """exp(-λ variance) of each mode, and the sum over all modes that there are.
+        """Return exp(-λ variance) of each mode, and the sum over all modes that exist.
 
-        Beyond those that were computed their number is as Weyl's law has it.
+        The number of modes beyond the computed ones is taken from Weyl's law.
         """
         weights = np.exp(-self.values * variance)
         rest = self.area / (4 * np.pi * variance) * float(weights[-1])
@@ -65,22 +67,24 @@ class SurfaceModes:
 def surface_modes(
     coordinates: Array, triangles: Array, cortex: Array, most: int = MOST
 ) -> SurfaceModes:
-    """Work out the lowest modes of the triangles that touch the cortex; nothing holds their edge.
+    """Compute the lowest modes of the triangles that touch the cortex, with a free boundary.
 
     Parameters
     ----------
     coordinates : array, shape (N, 3)
-        In mm.
+        Vertices in mm.
     triangles : array of int, shape (F, 3)
     cortex : array of bool, shape (N,)
     """
     inside = triangles[cortex[triangles].any(axis=1)]
     used = np.unique(inside)
     renumbered = np.searchsorted(used, inside)
-    points, own = coordinates[used], cortex[used]
+    points = coordinates[used]
+    own = cortex[used]
     stiffness, mass = _elements(points, renumbered)
     k = max(2, min(most, len(used) // _PART))
-    area, roots = float(mass.sum()), 1 / np.sqrt(mass)
+    area = float(mass.sum())
+    roots = 1 / np.sqrt(mass)
     scaled = csc_array(diags_array(roots) @ stiffness @ diags_array(roots))
     start = np.linspace(1.0, 2.0, len(used))  # the same at every party
     found, vectors = eigsh(
@@ -97,15 +101,17 @@ def surface_modes(
 
 
 def _one_sign(vectors: Array) -> Array:
-    """Columns with a positive product with cos n²: no symmetry of a surface makes it zero."""
+    """Return columns with a positive product with cos n², which is not zero by any symmetry."""
     products = np.cos(np.arange(len(vectors)) ** 2.0) @ vectors
     return np.asarray(vectors * np.where(products < 0, -1.0, 1.0))
 
 
 def _elements(points: Array, triangles: Array) -> tuple[csc_array, Array]:
-    """Stiffness, and each vertex's third of its triangles' area."""
-    corners, many = points[triangles], len(points)
-    one, other = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    """Return the stiffness, and each vertex's third of its triangles' area."""
+    corners = points[triangles]
+    many = len(points)
+    one = corners[:, 1] - corners[:, 0]
+    other = corners[:, 2] - corners[:, 0]
     doubled = np.linalg.norm(np.cross(one, other), axis=1)
     stiffness = csc_array((many, many))
     for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
@@ -119,9 +125,9 @@ def _elements(points: Array, triangles: Array) -> tuple[csc_array, Array]:
 
 
 def _anchors(points: Array, triangles: Array, own: Array, count: int) -> Array:
-    """Vertices of the cortex, each as far as can be from those before it, along edges.
+    """Return vertices of the cortex by farthest-point sampling along edges.
 
-    Lengths are whole micrometres, so that sums are exact and every party finds the same.
+    Lengths are integer micrometres, so sums are exact and every party computes the same result.
     """
     edges = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
     ends = np.unique(edges, axis=0)
@@ -129,7 +135,8 @@ def _anchors(points: Array, triangles: Array, own: Array, count: int) -> Array:
     shape = len(points), len(points)
     graph = csr_array((np.maximum(lengths, 1.0), (ends[:, 0], ends[:, 1])), shape=shape)
     places = np.flatnonzero(own)
-    nearest, chosen = np.full(len(places), np.inf), [0]
+    nearest = np.full(len(places), np.inf)
+    chosen = [0]
     for _ in range(min(count, len(places)) - 1):
         away = dijkstra(graph, directed=False, indices=places[chosen[-1]])[places]
         nearest = np.minimum(nearest, away)

@@ -1,16 +1,16 @@
-"""Products that give each column the same result, whoever stands beside it.
+"""Products that give each column the same result, independent of the other columns.
 
-BLAS rounds the product of a column in an order that depends on how many columns the matrix has and
-on the place of the column. A hostile centre can choose a left matrix whose terms cancel, so that
-only this rounding is left. One participant more or fewer would then change the product of every
-other participant, and a clipped sum would move by more than its sensitivity.
+BLAS rounds the product of a column in an order that depends on the number of columns of the matrix
+and on the position of the column. A hostile centre can choose a left matrix whose terms cancel,
+which leaves only this rounding. One participant more or fewer would then change the product of
+every other participant, and a clipped sum would move by more than its sensitivity.
 
 Columns are therefore multiplied in tiles of one fixed width, as float64 numbers in one memory
-layout, and the last tile is filled up with zeros. The number of columns then has no influence. Full
-tiles also take the same kernel of BLAS in every place, which no standard promises. Each process
-verifies it for each shape on tiles of equal columns, whose products must be equal. Where they are
-not, each column is multiplied in a call of its own. In float32 the kernels for Haswell and Zen fail
-this test, which is why float32 columns are widened.
+layout, and the last tile is filled with zeros. The number of columns then has no influence. Full
+tiles also use the same kernel of BLAS at every position, which no standard guarantees. Each process
+verifies it for each shape on tiles of equal columns, whose products must be equal. If they are not,
+each column is multiplied in a call of its own. In float32 the kernels for Haswell and Zen fail this
+test, so float32 columns are converted to float64.
 """
 
 from functools import lru_cache
@@ -28,7 +28,7 @@ _EXPONENTS = (0, 1, 30, 70)
 
 
 def product_of_columns(left: Array, columns: Array) -> Array:
-    """Return ``left @ columns`` so that no column depends on the other columns or on its place.
+    """Return ``left @ columns``, with no column depending on other columns or on its position.
 
     Parameters
     ----------
@@ -107,7 +107,8 @@ def _of_tile(left: Array, tile: Array) -> Array:
 
 def _one_by_one(left: Array, tile: Array) -> Array:
     """Multiply each column in a call of its own, always from the same place in memory."""
-    turned, room = np.ascontiguousarray(left.T), np.empty((1, len(tile)))
+    turned = np.ascontiguousarray(left.T)
+    room = np.empty((1, len(tile)))
     product = np.empty((len(left), tile.shape[1]))
     for place, column in enumerate(tile.T):
         room[0] = column

@@ -264,7 +264,7 @@ def test_stats_files_of_four_hospitals_become_a_page_and_their_groups_are_counte
 def test_contrast_images_of_four_hospitals_become_maps_by_the_names_that_nilearn_gives(tmp_path):
     place, out = finished(tmp_path / "place", IMAGES, make_contrasts)
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "each site has is released with noise" in page
+    assert "is released with noise of about" in page
     assert "robust z" not in page  # the maps that are drawn are of t
     grid = study_space(parse_study(place.files.study.read_text()), place.root).grid
     where = responding(grid)
@@ -280,11 +280,11 @@ def test_contrast_images_of_four_hospitals_become_maps_by_the_names_that_nilearn
 def test_smooth_images_of_four_hospitals_become_maps_of_fewer_numbers(tmp_path):
     place, out = finished(tmp_path / "place", SMOOTH, make_smooth_contrasts)
     page = (out / "report.html").read_text(encoding="utf-8")
-    told = re.search(r"The maps are made of (\d+) numbers: details finer than", page)
+    told = re.search(r"The maps are computed from (\d+) numbers: details finer than", page)
     assert told
     grid = study_space(parse_study(place.files.study.read_text()), place.root).grid
     assert int(told[1]) < grid.features / 4
-    assert f"voxels, of maps made of {told[1]} numbers, differ by &#39;patients&#39;" in page
+    assert f"voxels, in maps computed from {told[1]} numbers, differ by &#39;patients&#39;" in page
     assert "interpolated linearly at the study&#39;s voxels without smoothing" in page
     assert not list(out.rglob("*_task-rest_*"))
     maps = {}

@@ -151,5 +151,5 @@ def test_the_page_draws_the_map_and_says_what_it_is_made_of(finished: Any) -> No
     assert text.startswith("Patients, cortex on both cortices of fsLR-32k")
     assert "lowest modes of the cortex's Laplace-Beltrami operator" in page.text
     assert "vertices of the mesh fsLR-32k outside the medial wall" in page.text
-    assert "vertices, of maps made of" in page.text
+    assert "vertices, in maps computed from" in page.text
     assert "voxel" not in page.text

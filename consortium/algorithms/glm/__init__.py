@@ -1,1 +1,1 @@
-"""One regression for every region, voxel or edge, adjusted for covariates and for site."""
+"""Regression of every region, voxel or edge, adjusted for covariates and for site."""

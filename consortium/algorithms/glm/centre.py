@@ -1,10 +1,11 @@
-"""`glm`: the effect of a group on every outcome, adjusted for covariates and for site.
+"""`glm`: the effect of a group or a slope on every outcome, adjusted for covariates and for site.
 
-Two rounds. The first looks where the outcomes lie and fits the covariates to the contrast, cheaply;
-the second releases the contrast of every outcome and no coefficient else. Both are one vector of
-blocks with bounds and shares of their own. Where nobody states how many persons each group has, a
-round before them counts. What each sum is, its sensitivity and its proof stand in
-docs/analyses/glm.md.
+The analysis takes two rounds. The first learns location and scale of the outcomes and regresses the
+contrast on the covariates, with a small share of the budget. The second releases the weighted sum
+of every outcome for the contrast, and for other coefficients only if the study asks for all. Each
+release is one vector of blocks that have bounds and shares of their own. If the contrast compares
+groups, a round before these two releases the number of participants in the group at every site.
+docs/analyses/glm.md defines every sum, with its sensitivity and proof.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +63,7 @@ _VERTICES = (("z", 2), ("x", 6), ("group", 1))
 
 
 class Glm(GlmPlan):
-    """Norms and covariates first, then the contrast of every outcome."""
+    """Regression of every outcome: first location, scale and covariates, then the contrast."""
 
     name = "glm"
     title = "mega-analysis"
@@ -130,14 +131,14 @@ class Glm(GlmPlan):
     )
 
     def refuse_hopeless(self) -> None:
-        """Refuse a study that can't find anything."""
+        """Raise StudyError if the study cannot find an effect of the size that it asks for."""
         check_worth(self)
 
     foretell = tabulate_power
     expect = expect
 
     def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
-        """Hold stated groups, norms, limits and columns against a site's own data."""
+        """Compare the stated groups, norms, limits and columns with a site's own data."""
         names = self.shape.sites or tuple(str(n) for n in range(len(self.shape.subjects)))
         notes = compare_declared(self.parameters, names[site], self.columns, data)
         notes += compare_norms(self.parameters, self.columns, data)
@@ -152,10 +153,11 @@ class Glm(GlmPlan):
     remarks = remarks_of
 
     def run(self) -> Run:
-        """Count if nobody states it, look, stop if that leaves too little, and estimate."""
+        """Run the rounds: counts, first look, a stop if the precision is too low, and estimates."""
         plan = self
         stages = {release.stage: release for release in plan.releases}
-        counted, centring = dict[str, Array](), expected_centring(plan)
+        counted = dict[str, Array]()
+        centring = expected_centring(plan)
         if "counts" in stages:
             stage = stages["counts"]
             release = yield Query("counts", stage.statistic)
@@ -167,16 +169,15 @@ class Glm(GlmPlan):
         reason = why_hopeless_now(plan, learned, centring)
         if self.shape.noise > 0 and reason and not self.parameters.anyway:
             return stopped_result(plan, learned, reason, centring)
-        stage, heard = stages["contrast"], counted | learned.heard(plan)
+        stage = stages["contrast"]
+        heard = counted | learned.heard(plan)
         release = yield Query("contrast", stage.statistic, heard)
         there = centring.among(persons_in(plan, release))
         if not plan.covariates and not plan.design.column_share:
             own = replace(learned.adjustment, information=there.information[0])
             learned = replace(learned, adjustment=own)
-        expected, sums_of = (
-            expected_of(plan, there, learned),
-            ContrastRound(plan, there, learned, stage, release),
-        )
+        expected = expected_of(plan, there, learned)
+        sums_of = ContrastRound(plan, there, learned, stage, release)
         found = estimate_effects(sums_of.outcomes, expected)
         more = FurtherFindings(
             sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None,

@@ -1,4 +1,4 @@
-"""Where a contrast is centred in each site: by released counts, or not at all for a slope."""
+"""Centring of the contrast in each site: by released counts for groups, none for a slope."""
 
 from __future__ import annotations
 
@@ -14,56 +14,62 @@ from consortium.algorithms.glm.plan import GlmPlan
 from consortium.privacy.block_bounds import BlocksBound
 
 _FAR, _CLEARLY = 0.25, 3.0
-"""How far a released count must be off what is expected of it to be told: part of a site's persons,
-and its noise's standard deviations."""
+"""A released count is reported as unexpected if it differs by this share of a site's participants,
+and by this many standard deviations of its noise."""
 _NAMED = 5
-_LEAST_SPREAD = 1e-4  # of q (1 - q), so that a study that finds nothing still finds numbers
+_LEAST_SPREAD = 1e-4  # least mean of q (1 - q): sums are divided by it
 
 
 @dataclass(frozen=True, eq=False)
 class Centring:
-    """Groups as the later rounds take them."""
+    """Groups and weights of all sites, as stated in the study or as counted in a first round."""
 
     groups: Groups
     weights: Array
-    """Length S. a_s."""
+    """a_s, length S."""
     doubts: Array
-    """Length S. Variance of Σ t̃ of a site: 0 for a slope."""
+    """Variance of Σ t̃ of a site, length S: the variance of its number of participants in the
+    second group, given the released count. 0 for a slope."""
 
     def among(self, persons: Array) -> Centring:
-        """The same for those who are there, 0 persons standing for a site that is not."""
+        """Return the centring of the sites that answered, which have ``persons`` above 0."""
         there = np.where(persons > 0, self.doubts, 0.0)
         return replace(self, groups=replace(self.groups, persons=persons), doubts=there)
 
     @property
     def information(self) -> tuple[float, float]:
-        """N_a and N_u, never below what is left where counts show nobody of one group."""
+        """N_a = Σ a n q (1 - q) and N_u = Σ a² n q (1 - q), both positive.
+
+        Noisy counts can show no participants of one group, so both have a lower limit.
+        """
         least = _LEAST_SPREAD * float(self.groups.persons.sum())
         found, squares = self.groups.information(self.weights)
         return max(found, least), max(squares, least)
 
     @property
     def offsets(self) -> float:
-        """Σ a_s² v_s: what sites' own locations add to a sum, in units of their variance."""
+        """Σ a_s² v_s: variance of T from errors of counts, relative to that of sites' levels."""
         return float(self.weights**2 @ self.doubts)
 
 
 def count_sentences(plan: GlmPlan) -> tuple[str, ...]:
-    """Say what becomes of the groups' numbers of persons, if there are groups."""
+    """Return a sentence on the release of the groups' numbers of participants, if any."""
     if plan.columns.slope:
         return ()
     noise = COUNT_NOISE * plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
     sentence = (
-        f"How many participants of '{_group(plan)}' each site has is released with noise of "
-        f"about {noise:.2g} participants; the promise covers it."
+        f"Each site's number of participants of '{_group(plan)}' is released with noise of "
+        f"about {noise:.2g} participants; the privacy guarantee covers it."
     )
     return (sentence,)
 
 
 def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
-    """Say that released counts contradict the parts that are expected, if they clearly do."""
-    groups, persons = there.groups, np.maximum(there.groups.persons, 1)
-    found, expected = groups.proportions, plan.groups.proportions
+    """Return a warning if released counts clearly contradict the shares that the study expects."""
+    groups = there.groups
+    persons = np.maximum(there.groups.persons, 1)
+    found = groups.proportions
+    expected = plan.groups.proportions
     noise = np.sqrt(there.doubts) / persons
     far = (np.abs(found - expected) > np.maximum(_FAR, _CLEARLY * noise)) & (groups.persons > 0)
     if plan.columns.slope or not far.any():
@@ -75,28 +81,31 @@ def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
     ]
     some = ", ".join(sites[:_NAMED]) + (f" and {len(sites) - _NAMED} more" * (len(sites) > _NAMED))
     sentence = (
-        f"The released counts of '{_group(plan)}' are not what the study expects of {some}: "
-        "intervals go by the counts, but the study was planned, and its error forecast, for other "
-        "groups. Look whether the level's name is the one that the tables have."
+        f"The released counts of '{_group(plan)}' differ from those that the study expects at "
+        f"{some}. Intervals are based on the counts, but the plan and its forecast are for other "
+        "groups. Check that the level has the same name in the tables."
     )
     return (sentence,)
 
 
 def _group(plan: GlmPlan) -> str:
-    """The level that is counted, or its column where levels have no names."""
+    """Return the level that is counted, or its column if levels have no names."""
     entry = plan.columns.group
     return entry.compared[0] or entry.label
 
 
 def expected_centring(plan: GlmPlan) -> Centring:
-    """Centre by the groups that the study expects."""
+    """Return the centring by the groups that the study expects."""
     return Centring(plan.groups, plan.choice.weights, np.zeros(len(plan.groups.persons)))
 
 
 def counted_centring(
     plan: GlmPlan, stage: PlannedRelease, release: Release, persons: Array
 ) -> Centring:
-    """By released counts, ``persons`` being those of the sites that counted, 0 for the others."""
+    """Return the centring by released counts.
+
+    ``persons`` is n_s for the sites that counted, and 0 for the others.
+    """
     bound = stage.bound
     assert isinstance(bound, BlocksBound)  # noqa: S101 - for the type checker
     total = float(persons.sum())

@@ -1,4 +1,4 @@
-"""A clipping bound of `glm` with all that follows from it, and the numbers that it is made of."""
+"""Clipping bound of `glm` with the values that follow from it, and the constants behind it."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ CLIPPED = {
     3.0: 1.0,
     4.0: 1.0,
 }
-"""c(h): what is left of a person, on average, after clipping to h times the usual norm."""
+"""c(h): mean factor of a contribution after clipping to h times the usual norm."""
 TOUCHED = {
     0.65: 0.98,
     0.75: 0.95,
@@ -37,68 +37,82 @@ TOUCHED = {
     3.0: 0.0,
     4.0: 0.0,
 }
-"""Part of the persons who are clipped at a height h at all."""
+"""Share of the participants whose contribution is clipped at height h."""
 WITHIN = 0.7
-"""Part of an outcome's variance that is left within sites and beside the covariates: a quarter lies
-between sites, and of the rest covariates explain little."""
+"""Share of an outcome's variance that is within sites and not explained by covariates: a quarter is
+between sites, and covariates explain little of the rest."""
 DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE, BALANCE_SHARE = 0.015, 0.03, 0.005, 0.01
 SLOPE_DIVISOR_SHARE, COLUMN_SHARE, UNITS_SHARE = 0.05, 0.03, 0.01
 TAIL_SHARES = {"lost": 0.02, "tail": 0.01, "lean": 0.004}
 SLOPE_TAIL_SHARES = TAIL_SHARES | {"lean": 0.03}
-"""For what clipping takes of long tails, and how much more of it in one group than in the other, or
-at one end of a slope's column: weights are larger there, and so is the noise."""
+"""Shares of the budget for the loss of long tails by clipping: the loss, its mean, and how it
+differs between groups or along a slope's column. A slope has larger weights, and so more noise."""
 MOST_LEAN, SLOPE_MOST_LEAN = 2.0, 1.0
-"""What logarithms of squared norms, over what is usual, are cut to."""
+"""Logarithms of squared norms, relative to the usual norm, are clipped to ± this value."""
 LOOK_SHARE, BLIND_LOOK_SHARE = 0.05, 0.08
-"""Of the whole budget, for centre and scale of the outcomes: with stated norms, and without."""
+"""Shares of the whole budget for location and scale of the outcomes: with stated norms, and
+without."""
 LOCATION_PART, KEPT_PART, SIZE_PART = 0.7, 0.05, 0.25
-"""Of a look's budget."""
+"""Shares of the first look's budget for its three blocks."""
 PRODUCTS_SHARE, SPREADS_SHARE = 0.02, 0.01
-"""Of means of outcomes: their products with the covariates, and their squares."""
+"""Shares for means of outcomes: their products with the covariates, and their squares."""
 BELOW = 0.25
-"""How far below zero a person's part of the divisor may go, over how far above."""
+"""Largest negative value of a participant's part of the divisor, relative to the largest
+positive."""
 SLOPE_REACHES = 1.3, 1.7, 2.2, 3.0
-"""W_c of a slope: what w, whose deviation is one, may be cut to."""
+"""Candidates for W_c of a slope: limits of w, which has a standard deviation of 1."""
 
 
 def slope_left(reach: float) -> tuple[float, float]:
-    """What cutting normal weights leaves of Σ w², times w itself and times what is cut."""
+    """Return the share of Σ w² that clipping normal weights to ± ``reach`` leaves.
+
+    The first value has one factor w clipped, Σ w w_clipped. The second has both clipped, Σ
+    w_clipped².
+    """
     beyond = math.erfc(reach / math.sqrt(2))
     inside = 1 - beyond - reach * math.sqrt(2 / math.pi) * math.exp(-(reach**2) / 2)
     return 1 - beyond, inside + reach**2 * beyond
 
 
 def clipped_at(height: float) -> float:
-    """Return c(h) at any height; below the table in proportion to it."""
+    """Return c(h) at any height; below the table, in proportion to the height."""
     heights = [0.0, *CLIPPED]
     return float(np.interp(height, heights, [0.0, *CLIPPED.values()]))
 
 
 def touched_of(height: float, freedom: float) -> float:
-    """Part of the persons who are clipped: of few outcomes more than the table says.
+    """Return the share of the participants who are clipped.
+
+    It is the table's value, or that of a χ² law with ``freedom`` degrees of freedom if this is
+    larger, as it is for few outcomes.
 
     Parameters
     ----------
     height : float
         h.
     freedom : float
-        Of squared norms, for Gaussian outcomes.
+        Degrees of freedom of squared norms, for Gaussian outcomes.
     """
     return max(TOUCHED[height], float(chdtrc(freedom, freedom * height**2)))
 
 
 def cut_of(height: float, freedom: float) -> float:
-    """What clipping leaves of an outcome's variance over c²: of few outcomes less than all."""
+    """Return the variance of a clipped outcome relative to c² times that of the outcome.
+
+    Formula: E[min(1, h²ν/χ²) χ²]/(ν c²) with χ² of ν degrees of freedom, and at most 1. It is below
+    1 for few outcomes.
+    """
     most = freedom * height**2
     left = chdtr(freedom + 2, most) + height**2 * chdtrc(freedom, most)
     return min(float(left) / CLIPPED[height] ** 2, 1.0)
 
 
 def tail_of(height: float, outcomes: int) -> float:
-    """By about how much clipping moves effects where outcomes are skewed and one group varies more.
+    """Return the approximate bias of effects from clipping skewed outcomes with unequal variances.
 
-    It takes more of that group's long tail. Of lognormal outcomes (skewness 3.7) and a fifth more
-    deviation; of few outcomes it falls more slowly with the height, which is of one norm for all.
+    Clipping removes more of the long tail in the group that varies more. The value is for lognormal
+    outcomes (skewness 3.7) and a standard deviation that is a fifth larger in one group. With few
+    outcomes the bias falls more slowly with the height, because one norm bounds the whole vector.
     """
     falls = 1.6 * (1 - 0.65 / math.sqrt(outcomes))
     return 0.03 * math.exp(-falls * max(height - 0.95, 0.0))
@@ -106,28 +120,29 @@ def tail_of(height: float, outcomes: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ChosenBound:
-    """A clipping bound of `glm` with all that follows from it."""
+    """Clipping bound of `glm` with the values that follow from it."""
 
     height: float
     """h."""
     clip: float
     """c(h)."""
     left: tuple[float, float]
-    """Of a slope: what is left of Σ w² and of Σ c² w² beside c and c², by `slope_left`; else 1."""
+    """For a slope: shares of Σ w² and of Σ c² w² that remain, relative to c and c², from
+    `slope_left`. Otherwise 1."""
     lost: float
-    """About the part by which an effect that all outcomes share comes out too small."""
+    """Approximate share by which an effect that all outcomes have in common is too small."""
     contrast_reach: float
-    """W_c, largest a_s |t̃|; of a slope what |w| is cut to."""
+    """W_c, largest a_s |t̃|. For a slope, the limit of |w|."""
     reach: float
-    """W, largest |w| that nobody is clipped for."""
+    """W, largest |w| that does not require further clipping."""
     divisor: float
     """B_D."""
     norm: float
-    """B_u, of R^-¼ u."""
+    """B_u, clipping norm of R^-¼ u."""
     weights: Array
-    """Length S. a_s."""
+    """a_s, length S."""
     shares: dict[str, float]
     error: float
     """Forecast standard error."""
     parts: tuple[float, float, float]
-    """Sampling, privacy and leak in its square."""
+    """Components of the squared error: sampling, privacy noise, and noise of the first round."""

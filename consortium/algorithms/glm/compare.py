@@ -1,6 +1,6 @@
-"""What a site's own people are told before they say yes, where the study doesn't fit their data.
+"""Messages to a site's staff, before they approve, about differences of the study from their data.
 
-Nothing of it leaves the site, and nothing that the site sends depends on it.
+The messages are shown only at the site. They change nothing that the site sends.
 """
 
 import warnings
@@ -16,30 +16,32 @@ from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 
 _OFF = 0.25  # of the participants, in another group than the study expects
 _NAMED = 5
-_FEW = 5  # persons, of whom no mean is told
-_UNEVEN, _CHANCE = 0.25, 2.0  # of tenth and ninetieth percentile about the median; over √n
-_GAP_OFF = 0.3  # deviations
-_FAR, _FACTOR = 2.0, 4.0  # deviations of a location, and between deviations
+_FEW = 5  # participants: no mean is reported for fewer
+_UNEVEN, _CHANCE = 0.25, 2.0  # asymmetry of 10th and 90th percentile around the median; over √n
+_GAP_OFF = 0.3  # standard deviations
+# Tolerated distance of a location in standard deviations, and ratio of standard deviations.
+_FAR, _FACTOR = 2.0, 4.0
 
 
 def compare_presence(columns: Columns, data: SiteData, expected: float) -> tuple[str, ...]:
-    """Say that a group has no participants here, or that they are far from what is expected.
+    """Return a warning if a group has no participants here, or far more or fewer than expected.
 
     Parameters
     ----------
     expected : float
         Fraction of the participants in the second group, as the study states it for this site.
     """
-    group, name = _fractions(columns, data), columns.group.label
+    group = _fractions(columns, data)
+    name = columns.group.label
     if not len(group):
         return ()
     found = float(group.mean())
     if found in (0.0, 1.0):
         where = "in" if found else "outside"
         sentence = (
-            f"all {len(group)} participants here are {where} the group '{name}', so that this data "
-            "set tells nothing of the difference; look whether the levels are written as in the "
-            "study before you say yes."
+            f"all {len(group)} participants here are {where} the group '{name}', so this data set "
+            "has no information on the difference. Check that the levels are spelled as in the "
+            "study before you approve it."
         )
         return (Serious(sentence),)
     if abs(found - expected) <= _OFF:
@@ -53,7 +55,7 @@ def compare_presence(columns: Columns, data: SiteData, expected: float) -> tuple
 
 
 def _fractions(columns: Columns, data: SiteData) -> Array:
-    """Fraction of each unit's rows that are in the second group; units without any are left out."""
+    """Return the fraction of each unit's rows in the second group, for units that have any."""
     table, many = rows_of(data)
     rows = table[columns.group.row].reshape(many, -1)
     there = (~np.isnan(rows)).sum(axis=0)
@@ -62,7 +64,7 @@ def _fractions(columns: Columns, data: SiteData) -> Array:
 
 
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say which columns are all the same."""
+    """Return a warning that names the columns that are constant."""
     table = there_of(data)
     explaining = [e for e in (columns.group, *columns.covariates_of) if not e.levels]
     taken = columns.products.take(table, np.array([e.row for e in explaining], dtype=np.int64))
@@ -73,15 +75,16 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     if not same:
         return ()
     sentence = (
-        f"all participants here have the same value of {_some(same)}, which tells nothing; look "
-        "whether the column holds what the study means."
+        f"all participants here have the same value of {_some(same)}, which is not informative. "
+        "Check that the column is the one that the study means."
     )
     return (sentence,)
 
 
 def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say in which covariate the groups differ more than the study expects."""
-    table, places = there_of(data), [e.row for e in columns.covariates_of]
+    """Return a warning on the covariate in which groups differ more than expected, if any."""
+    table = there_of(data)
+    places = [e.row for e in columns.covariates_of]
     second = table[columns.group.row] > columns.threshold
     few = min(int(second.sum()), int((~second).sum()))
     if few < _FEW or not places:
@@ -93,16 +96,16 @@ def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) ->
     if gaps[largest] <= parameters.gap + _GAP_OFF + _CHANCE * np.sqrt(2 / few):
         return ()
     sentence = (
-        f"the groups differ here by {number(float(gaps[largest]))} stated deviations in "
+        f"the groups differ here by {number(float(gaps[largest]))} stated standard deviations in "
         f"'{columns.covariates_of[largest].label}', and the study expects at most "
-        f"{parameters.gap:g}. If they do so at most sites, the study may stop after its first "
-        "round; a difference that is known from the literature belongs into analysis.gap."
+        f"{parameters.gap:g}. If most sites have such a difference, the study may stop after its "
+        "first round. State a difference that is known from the literature in analysis.gap."
     )
     return (sentence,)
 
 
 def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say which outcomes have a long tail, of which clipping may take more in one group."""
+    """Return a warning on outcomes with a long tail, which clipping may cut unequally by group."""
     table = there_of(data)[columns.outcomes]
     if table.shape[1] < _FEW:
         return ()
@@ -114,31 +117,34 @@ def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
     if not long.any():
         return ()
     sentence = (
-        f"{_named(columns, long)} have a long tail to one side here. Where the groups vary "
-        "differently, clipping takes more of one group's tail, and that looks like an effect; "
-        "agree with the other sites to take logarithms or roots of such outcomes first."
+        f"{_named(columns, long)} have a long tail to one side here. If the groups have unequal "
+        "variances, clipping removes more of one group's tail, which looks like an effect. "
+        "Agree with the other sites to take logarithms or roots of such outcomes first."
     )
     return (sentence,)
 
 
 def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
-    """Say which outcomes are not as the stated norms have them, with both numbers of one."""
+    """Return warnings on outcomes that contradict the stated norms, with both numbers of one."""
     table = there_of(data)[columns.outcomes]
     if table.shape[1] < _FEW:
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows
-        means, scales = np.nanmean(table, axis=1), np.nanstd(table, axis=1)
-    norms, found, usual = parameters.norms, list[str](), columns.deviation / TOTAL_DEVIATION
+        means = np.nanmean(table, axis=1)
+        scales = np.nanstd(table, axis=1)
+    norms = parameters.norms
+    found = list[str]()
+    usual = columns.deviation / TOTAL_DEVIATION
     far = np.abs(means - columns.location) > _FAR * usual
     wide = (scales > _FACTOR * usual) | (scales < usual / _FACTOR)
     if norms.location is not None and norms.deviation is not None and far.any():
         own, stated = (columns.own(values) for values in (means, columns.location))
         place = int(np.argmax(far))
         found.append(
-            f"{_named(columns, far)} lie here more than two stated deviations from the location in "
-            f"analysis.norms ({number(own[place])} instead of {number(stated[place])}). Locations "
-            "are learned, and few deviations cost next to nothing; look whether the unit is the "
-            "study's."
+            f"{_named(columns, far)} are here more than two stated standard deviations from the "
+            f"location in analysis.norms ({number(own[place])} instead of "
+            f"{number(stated[place])}). Locations are learned, and a small difference costs little "
+            "precision. Check that the unit is the study's."
         )
     if norms.deviation is not None and wide.any():
         place = int(np.argmax(wide))
@@ -146,7 +152,7 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         found.append(
             f"{_named(columns, wide)} vary here by less than a fourth or more than four times the "
             f"deviation in analysis.norms ({number(own[place])} instead of "
-            f"{number(stated[place])}); look whether the unit is the study's."
+            f"{number(stated[place])}). Check that the unit is the study's."
         )
     return tuple(found)
 

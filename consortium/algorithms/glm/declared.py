@@ -1,7 +1,7 @@
-"""Sites' means of columns that a study declares, so that they need no release.
+"""Means of columns by site that a study declares, and that are therefore not released.
 
-A declared mean is a constant that everybody knows, as declared numbers of persons are: a site takes
-its own off before anything is clipped, and the promise holds with these numbers held constant.
+A declared mean is a public constant, as declared numbers of participants are. A site subtracts it
+before anything is clipped. The privacy guarantee applies with these numbers held constant.
 """
 
 import numpy as np
@@ -13,18 +13,18 @@ from consortium.algorithms.glm.rows import unit_means
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 
-_OFF = 0.1  # of a public standard deviation: a mean that is further off is told at home
+_OFF = 0.1  # of a public standard deviation: a larger difference is reported at the site
 
 
 def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) -> Array:
-    """Means by site of the columns that persons are clipped by, in their public deviations.
+    """Return the declared means by site of the clipped columns, in public standard deviations.
 
-    Raises StudyError if a column has no part in the adjustment, or a mean is beyond its limits.
+    Raises StudyError if a column is not part of the adjustment, or a mean is beyond its limits.
 
     Returns
     -------
     array, S x columns
-        Not a number where a column's means are not declared.
+        NaN for columns whose means are not declared.
     """
     entries, means, scales = clipped_columns(columns)
     found = np.full((len(shape.subjects), len(entries)), np.nan)
@@ -33,8 +33,8 @@ def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) ->
         if not places:
             known = ", ".join(entry.label for entry in entries) or "none"
             raise StudyError(
-                f"field 'analysis.site_means': '{name}' is no column that effects are adjusted "
-                f"for; there are {known}."
+                f"field 'analysis.site_means': '{name}' is not a column that effects are adjusted "
+                f"for. Columns are {known}."
             )
         (place,) = places
         own = [_value(entries[place], by_site[site]) for site in shape.sites or tuple(by_site)]
@@ -43,7 +43,10 @@ def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) ->
 
 
 def clipped_columns(columns: Columns) -> tuple[tuple[GlmEntry, ...], Array, Array]:
-    """Columns that persons are clipped by, a slope's own first, with means and deviations."""
+    """Return the columns in the clipped vector, with their means and standard deviations.
+
+    A slope's own column is first.
+    """
     if not columns.slope:
         return columns.covariates_of, columns.means, columns.deviations
     mean, scale = columns.group_norm
@@ -52,12 +55,12 @@ def clipped_columns(columns: Columns) -> tuple[tuple[GlmEntry, ...], Array, Arra
 
 
 def declared_sentences(parameters: GlmParameters) -> tuple[str, ...]:
-    """Say what declared means do to the promise, if any are declared."""
+    """Return a sentence on what declared means imply for the guarantee, if any are declared."""
     if not parameters.site_means:
         return ()
     names = ", ".join(f"'{name}'" for name in parameters.site_means)
     sentence = (
-        f"The sites' means of {names} are public: they stand in the study, and the promise holds "
+        f"The study file makes the sites' means of {names} public. The privacy guarantee applies "
         "with declared numbers held constant."
     )
     return (sentence,)
@@ -66,7 +69,7 @@ def declared_sentences(parameters: GlmParameters) -> tuple[str, ...]:
 def compare_declared(
     parameters: GlmParameters, site: str, columns: Columns, data: SiteData
 ) -> tuple[str, ...]:
-    """Say each declared mean of a site beside its own, for its own people alone."""
+    """Return each declared mean of a site next to its own mean, for the site's staff only."""
     entries, _, scales = clipped_columns(columns)
     notes = list[str]()
     for entry, scale in zip(entries, scales.tolist(), strict=True):
@@ -79,20 +82,22 @@ def compare_declared(
             f"the study declares a mean of {number(stated)} of '{entry.label}' here, and this data "
             f"set's is {number(_own(entry, own))}"
         )
-        corrected = Serious(f"{says}; have it corrected before you say yes.")
+        corrected = Serious(f"{says}. Have it corrected before you approve the study.")
         notes.append(corrected if off else f"{says}.")
     return tuple(notes)
 
 
 def _value(entry: GlmEntry, stated: float) -> float:
-    """A stated mean in the vector's unit: of levels the part of the persons."""
-    least, most = entry.middle - entry.half, entry.middle + entry.half
+    """Return a stated mean in the vector's unit: for levels, the share of the participants."""
+    least = entry.middle - entry.half
+    most = entry.middle + entry.half
     if entry.levels:
-        least, most = 0.0, 1.0
+        least = 0.0
+        most = 1.0
     if (entry.levels or entry.limited) and not least <= stated <= most:
         raise StudyError(
-            f"field 'analysis.site_means': {number(stated)} is no mean of '{entry.label}', "
-            f"which lies from {number(least)} to {number(most)}; correct it."
+            f"field 'analysis.site_means': the mean of '{entry.label}' must be from "
+            f"{number(least)} to {number(most)}, got {number(stated)}."
         )
     if entry.levels == 2:
         return 2 * stated - 1
@@ -100,5 +105,5 @@ def _value(entry: GlmEntry, stated: float) -> float:
 
 
 def _own(entry: GlmEntry, mean: float) -> float:
-    """A mean in the vector's unit, as a study would state it."""
+    """Return a mean that is in the vector's unit as a study would state it."""
     return (mean + 1) / 2 if entry.levels == 2 else entry.middle + entry.half * mean

@@ -1,7 +1,7 @@
-"""The clipping bound of `glm` and its shares of the budget, from public numbers only.
+"""Choice of the clipping bound of `glm` and the shares of its budget, only from public numbers.
 
-Where h, the bound over what outcomes usually are, is small, more is clipped and the noise is less:
-noise rules where persons are few, and chance where they are many.
+A small height h, which is the bound relative to the usual norm of the outcomes, clips more and
+needs less noise. Noise dominates the error with few participants, sampling with many.
 """
 
 import math
@@ -43,19 +43,20 @@ from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, count_va
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
 from consortium.kernels.contrast_regression import SITE_VARIANCE
 
-_MOST_FOR_MEANS = 0.3  # of the budget, of a slope
-_SHARED_EFFECT = 0.3  # public standard deviations: what clipping takes of it is an error, too
-_MOST_SMOOTH = 1.5  # h of a smooth basis
-_MOST_LOST = 0.13  # part of such an effect
+_MOST_FOR_MEANS = 0.3  # largest share of a slope's budget
+_SHARED_EFFECT = 0.3  # public standard deviations: its loss by clipping counts as an error
+_MOST_SMOOTH = 1.5  # largest h of a smooth basis
+_MOST_LOST = 0.13  # largest share of such an effect that clipping may remove
 _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
 
 
 def _loss(choice: ChosenBound, outcomes: int) -> float:
-    """Squared error, where what clipping loses of an effect that all share is an error, too.
+    """Return the squared error of a bound, with the biases from clipping as further errors.
 
-    So is what it takes of a long tail. Of a slope those who are far from the mean count less: where
-    it bends, it comes out another.
+    Clipping reduces an effect that all outcomes have in common, and removes long tails. Clipping
+    the weights of a slope gives participants far from the mean less weight, which changes a slope
+    that is not linear.
     """
     bent = (1 - choice.left[0]) / 2
     tail = tail_of(choice.height, outcomes) if outcomes else 0.0
@@ -64,7 +65,7 @@ def _loss(choice: ChosenBound, outcomes: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A clipping bound and shares of the budget, chosen by public numbers."""
+    """Clipping bound and shares of the budget, chosen by public numbers."""
 
     outcomes: int
     """V."""
@@ -72,26 +73,26 @@ class Design:
     """p."""
     groups: Groups
     noise: float
-    """Standard deviation over sensitivity of a release with the whole budget."""
+    """Standard deviation of the noise over the sensitivity, of a release with the whole budget."""
     likeness: OutcomeCorrelation
-    """R of the outcomes."""
+    """R, stated correlation of the outcomes."""
     gap: float
     explained: float
     """As in `GlmParameters`."""
     importance: float = 0.0
-    """κ, of the other coefficients beside the contrast; 0 if they are not released."""
+    """κ, weight of the other coefficients relative to the contrast; 0 if they are not released."""
     averages: int = 0
-    """G, means of outcomes that are asked for."""
+    """G, number of groups of outcomes whose means are released."""
     hidden: int | None = None
-    """Clipped columns whose means by site are released: all that are not declared."""
+    """Number of clipped columns whose means by site are released, which are those not declared."""
     grouped: bool = False
     """Whether a unit may have several rows."""
     lift: float = 1.0
-    """By how much what these differ by raises the bounds of the covariates' products."""
+    """Factor on the bounds of the covariates' products, for differences between a unit's rows."""
 
     @property
     def mean_shares(self) -> dict[str, float]:
-        """Shares of the budget for what noise of the first round does to means of outcomes."""
+        """Shares of the budget for the first round's noise in means of outcomes."""
         if not self.averages:
             return {}
         products = {"products": PRODUCTS_SHARE} if self.covariates else {}
@@ -99,42 +100,45 @@ class Design:
 
     @property
     def clipped_columns(self) -> int:
-        """Columns that a person is clipped by: the covariates, and a slope's own column."""
+        """Number of columns in the clipped vector: the covariates, and a slope's own column."""
         return self.covariates + self.groups.slope
 
     @property
     def unknown(self) -> int:
-        """Clipped columns whose means by site are released."""
+        """Number of clipped columns whose means by site are released."""
         return self.clipped_columns if self.hidden is None else self.hidden
 
     @property
     def unit(self) -> float:
-        """ŝ, expected deviation of a slope's column within sites, beside covariates; else 1."""
+        """ŝ, expected standard deviation of a slope's column within sites, given covariates.
+
+        It is 1 for groups.
+        """
         if not self.groups.slope:
             return 1.0
         return math.sqrt(self.groups.within * (1 - self.expected_explained))
 
     @property
     def covariate_reach(self) -> float:
-        """B_x, norm that a person's columns together are clipped to."""
+        """B_x, clipping norm of a participant's columns together."""
         limit = UNCUT if self.noise == 0 else math.sqrt(2)
         return limit * math.sqrt(self.clipped_columns)
 
     @property
     def slope_product_reach(self) -> float:
-        """The norm that a column with limits times the covariates is clipped to."""
+        """Clipping norm of a slope's column times the covariates."""
         if self.noise == 0:
             return self.covariate_reach**2
         return 1.2 * math.sqrt(2 * self.covariates)
 
     @property
     def root(self) -> float:
-        """g, trace of R^½ over V."""
+        """g, trace of R^½ divided by V."""
         return self.likeness.root
 
     @property
     def slope(self) -> float:
-        """γ₀, of the contrast on a covariate."""
+        """γ₀, expected slope of the contrast on a covariate."""
         return self._slope_at(self.gap)
 
     def _slope_at(self, gap: float) -> float:
@@ -142,31 +146,32 @@ class Design:
 
     @property
     def usual_spread(self) -> float:
-        """Variance q (1 - q) of the group of a usual person's site."""
+        """Variance q (1 - q) of the group at a site, averaged over participants."""
         return float(self.groups.persons @ self.groups.spread / self.groups.persons.sum())
 
     @property
     def expected_explained(self) -> float:
-        """R² that groups as far apart as `gap` lead to, beyond what is usual."""
+        """R² of the contrast on the covariates if groups differ by `gap`, beyond the usual R²."""
         return self.explained_at(self.gap)
 
     def explained_at(self, gap: float) -> float:
-        """Return R² of groups that differ by ``gap`` in a covariate, beyond the usual R²."""
+        """Return R² of the contrast for groups that differ by ``gap``, beyond the usual R²."""
         surplus = max(gap**2 - _USUAL_GAP**2, 0.0)
         return min(surplus * self.usual_spread, 0.9)
 
     def parts_at(self, gap: float) -> tuple[float, float, float]:
-        """Return sampling, privacy and leak of the chosen bound if groups differ by another gap.
+        """Return sampling, privacy and first-round variance of the chosen bound for another gap.
 
-        The shares of the budget are those that were planned. Noise in the covariates' moments and
-        means counts in proportion to γ², and the contrast loses what the covariates explain.
+        The shares of the budget are those of the plan. Noise in the covariates' moments and means
+        counts in proportion to γ². The contrast loses the part that the covariates explain.
 
         Parameters
         ----------
         gap : float
             Difference of the groups in one covariate, in its standard deviations.
         """
-        choice, (sampling, privacy, leak) = self.choice, self.choice.parts
+        choice = self.choice
+        sampling, privacy, leak = choice.parts
         if self.noise == 0 or self.groups.slope or not self.covariates:
             return choice.parts
         costs = self._costs(choice.norm, choice.contrast_reach, choice.weights)
@@ -179,16 +184,16 @@ class Design:
 
     @property
     def product_reach(self) -> float:
-        """Norm that a person's covariates times the contrast are clipped to."""
+        """Clipping norm of a participant's covariates times the contrast."""
         if not self.groups.slope:
             return self.choice.contrast_reach * self.covariate_reach
         return self.slope_product_reach
 
     @cached_property
     def choice(self) -> ChosenBound:
-        """The clipping bound with the least error, clipping itself being an error too.
+        """Clipping bound with the smallest error, including the bias from clipping.
 
-        Without noise nothing is clipped: bounds cost nothing then.
+        Without noise nothing is clipped, because bounds then cost nothing.
         """
         if self.noise == 0:
             return self._without_clipping
@@ -201,33 +206,35 @@ class Design:
 
     @property
     def _smooth(self) -> bool:
-        """Whether fewer numbers than outcomes are released: few of these have long tails."""
+        """Whether fewer numbers than outcomes are released. Few of these have long tails."""
         return self.likeness.released < self.outcomes
 
     @property
     def outcome_limit(self) -> float:
-        """Standard deviations that outcomes are cut to in the last round."""
+        """Limit of outcomes in the last round, in standard deviations."""
         return UNCUT if self.noise == 0 else OUTCOME_LIMIT
 
     @property
     def covariate_limit(self) -> float:
-        """Standard deviations that each covariate is cut to."""
+        """Limit of each covariate, in standard deviations."""
         return UNCUT if self.noise == 0 else COVARIATE_LIMIT
 
     @property
     def room(self) -> float:
-        """By how much bounds without noise are larger, so that nothing is cut."""
+        """Factor on bounds without noise, large enough that nothing is clipped."""
         return UNCUT if self.noise == 0 else 1.0
 
     def at_height(self, height: float, slope_reach: float | None = None) -> ChosenBound:
-        """All that follows from a clipping bound of so many times the usual norm.
+        """Return the bound at ``height`` times the usual norm, with all values that follow from it.
 
         Parameters
         ----------
         slope_reach : float, optional
-            W of a slope, by default the smallest.
+            W_c of a slope (default: the smallest candidate).
         """
-        clip, noise, groups = CLIPPED[height], self.noise, self.groups
+        clip = CLIPPED[height]
+        noise = self.noise
+        groups = self.groups
         norm = height * math.sqrt(self.outcomes * self.root)
         slope_reach = slope_reach or min(SLOPE_REACHES)
         limit = slope_reach if groups.slope else self._contrast_reach(norm, clip)
@@ -238,7 +245,8 @@ class Design:
         reach = self._reach(limit, costs, shares)
         information, squares = groups.information(weights)
         if groups.slope:  # w is in units of ŝ
-            squares, information = float(groups.persons.sum()), self.unit * groups.persons.sum()
+            squares = float(groups.persons.sum())
+            information = self.unit * groups.persons.sum()
         else:
             squares *= 1 - self.expected_explained
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
@@ -253,23 +261,23 @@ class Design:
         if not groups.slope:
             divisor *= 1 - self.expected_explained
         return ChosenBound(
-            height,
-            clip,
-            left,
-            TOUCHED[height] * self.likeness.shared,
-            limit,
-            reach,
-            COVARIATE_LIMIT * limit if groups.slope else reach,
-            norm,
-            weights,
-            shares,
-            math.sqrt(sum(parts)) / divisor,
-            (parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
+            height=height,
+            clip=clip,
+            left=left,
+            lost=TOUCHED[height] * self.likeness.shared,
+            contrast_reach=limit,
+            reach=reach,
+            divisor=COVARIATE_LIMIT * limit if groups.slope else reach,
+            norm=norm,
+            weights=weights,
+            shares=shares,
+            error=math.sqrt(sum(parts)) / divisor,
+            parts=(parts[0] / divisor**2, parts[1] / divisor**2, parts[2] / divisor**2),
         )
 
     @property
     def fixed_shares(self) -> dict[str, float]:
-        """Shares of the blocks that no cost decides."""
+        """Shares of the blocks that do not depend on their costs."""
         slope = self.groups.slope
         found = {
             "divisor": SLOPE_DIVISOR_SHARE if slope else DIVISOR_SHARE,
@@ -282,20 +290,28 @@ class Design:
 
     @property
     def column_share(self) -> float:
-        """Of the contrast's own square: groups of single persons have a public one."""
+        """Share for the contrast's own square.
+
+        It is public for groups without units of several rows.
+        """
         if self.groups.slope:
             return COLUMN_SHARE
         return UNITS_SHARE if self.grouped else 0.0
 
     @property
     def tail_shares(self) -> dict[str, float]:
-        """Shares of what tells of long tails: not of maps, which have few."""
+        """Shares for the blocks on long tails; none for a smooth basis, which has few."""
         if self._smooth:
             return {}
         return SLOPE_TAIL_SHARES if self.groups.slope else TAIL_SHARES
 
     def _leak(self, costs: dict[str, float], shares: dict[str, float], weights: Array) -> float:
-        """What the noise of the rounds before adds to the error's square, of unclipped persons."""
+        """Return the variance of T from noise of the earlier rounds, without clipping.
+
+        Formula: σ² Σ_j f_j K_j / share_j over the blocks, with K_j from `_costs`. The factor f is 0
+        for the effects and the counts, and the remaining share after shrinking for G and the means.
+        For groups, 0.25 Σ a_s² v_s is added for the counts. Without noise it is 0.
+        """
         if self.noise == 0:
             return 0.0
         factors = {"effects": 0.0, "counts": 0.0, "contrast": self._left(costs, shares)}
@@ -310,18 +326,26 @@ class Design:
         return leak + SITE_VARIANCE * float(weights**2 @ doubts)
 
     def _hidden_of_means(self, share: float, weights: Array) -> float:
-        """Variance that sites' levels have by what shrinking leaves of a column's means, in parts.
+        """Return the site-level variance from shrunk column means, relative to their noise.
 
-        Of what the noise would add if means were taken as they are released.
+        The shrinkage leaves 1 - k = e/(τ² + e) of the means, with e their noise variance at a site.
+        The sum over sites of (a n)² τ² (1 - k) is the independent part. A correlation of 0.7 of
+        this part with the sites' levels adds (0.7 Σ a n (1 - k))² τ². The reference is the variance
+        of means that are not shrunk. The correlation is a choice.
         """
-        persons, between = self.groups.persons, 1 - SLOPE_WITHIN
+        persons = self.groups.persons
+        between = 1 - SLOPE_WITHIN
         each = np.square(2 * self.covariate_reach * self.noise / persons) / share
-        left, weighted = each / (between + each), weights * persons
+        left = each / (between + each)
+        weighted = weights * persons
         hidden = np.square(weighted) @ left + np.square(TOGETHER * (weighted @ left))
         return float(between * hidden / (np.square(weighted) @ each))
 
     def _shares(self, costs: dict[str, float]) -> dict[str, float]:
-        """Split the budget in proportion to the roots of what the blocks cost."""
+        """Return shares in proportion to the square roots of the blocks' costs.
+
+        This allocation minimizes Σ K_j / share_j for a fixed sum of shares.
+        """
         roots = {name: math.sqrt(cost) for name, cost in costs.items()}
         left = 1 - sum(self.fixed_shares.values())
         shares = {name: left * root / sum(roots.values()) for name, root in roots.items()}
@@ -333,7 +357,7 @@ class Design:
         return shares
 
     def _reach(self, limit: float, costs: dict[str, float], shares: dict[str, float]) -> float:
-        """W, with room for the coefficients that come along and for what noise does to slopes."""
+        """Return W, with room for other released coefficients and for noise in the slopes."""
         reach = limit * math.sqrt(1 + self.covariates * self.importance**2)
         if self.groups.slope or not self.covariates:
             return reach
@@ -341,19 +365,19 @@ class Design:
         return reach + self._kept(costs, shares) * usual
 
     def _doubt(self, costs: dict[str, float], shares: dict[str, float]) -> float:
-        """Square of what noise alone makes of the slopes γ, before they are shrunk."""
+        """Return the expected squared norm of the noise in the slopes γ, before they are shrunk."""
         each = costs["contrast"] * self.unit**2 / (self.explained * shares["contrast"])
         return self.covariates * each * (self.noise / float(self.groups.persons.sum())) ** 2
 
     def _kept(self, costs: dict[str, float], shares: dict[str, float]) -> float:
-        """What is expected to be left of the slopes γ after they are shrunk."""
+        """Return the expected shrinkage factor of the slopes γ."""
         if not self.covariates:
             return 1.0
         square = self.slope**2
         return max(square / (square + self._doubt(costs, shares)), LEAST_KEPT)
 
     def _left(self, costs: dict[str, float], shares: dict[str, float]) -> float:
-        """What is expected to be left of the noise in the slopes γ after they are shrunk."""
+        """Return the expected share of the noise variance in the slopes γ after they are shrunk."""
         return left_of_noise(self._kept(costs, shares), self.covariates)
 
     @property
@@ -371,14 +395,18 @@ class Design:
             reach=UNCUT,
             divisor=UNCUT**2 if self.groups.slope else UNCUT,
             norm=largest,
-            weights=np.ones(len(self.groups.persons)),  # one-group sites tell of covariates
+            weights=np.ones(len(self.groups.persons)),  # one-group sites inform on covariates
             error=math.sqrt(parts[0]),
             parts=parts,
         )
 
     def _contrast_reach(self, norm: float, clip: float) -> float:
-        """W_c with the least error of the contrast alone."""
-        groups, noise = self.groups, self.noise
+        """Return the W_c with the smallest error of the contrast.
+
+        Only sampling and the noise of T count.
+        """
+        groups = self.groups
+        noise = self.noise
         fair = groups.largest[groups.spread > 0]
         limits = np.unique(np.concatenate([fair, np.linspace(0.5, 1.0, 11)]))
         each = groups.persons * groups.spread
@@ -388,8 +416,10 @@ class Design:
         return float(limits[int(np.argmin(errors))])
 
     def _costs(self, norm: float, limit: float, weights: Array) -> dict[str, float]:
-        """K_j: what the noise of each block alone, with the whole budget, adds to the error."""
-        reach, gap, explained = self.covariate_reach, self.slope, self.explained
+        """Return K_j of every block: the variance that its noise adds with the whole budget."""
+        reach = self.covariate_reach
+        gap = self.slope
+        explained = self.explained
         whole = limit * math.sqrt(1 + self.covariates * self.importance**2)
         costs = {"effects": (2 * whole * norm) ** 2 * self.root}
         sites = float(np.sum(weights**2))

@@ -1,7 +1,7 @@
-"""What could move an effect further than its error says: the first thing that a report tells.
+"""Possible biases that are larger than an effect's standard error allows for.
 
-Each doubt is a bound on what released numbers leave possible, set against half an effect's stated
-error. Where one is larger, the outcome is withheld from what is found.
+Each is a bound on the bias that the released numbers leave possible. If it exceeds half an effect's
+standard error, the outcome is withheld from the discoveries, and the report begins with the reason.
 """
 
 import math
@@ -19,48 +19,51 @@ from consortium.kernels.contrast_regression import Effects
 
 REPORTED = "reported"
 """State of an outcome whose numbers are not withheld."""
-_HALF = 0.5  # of an effect's stated error
-_LEFT = 0.1  # of a centre's distance from where it was looked for, after it was learned
-_TOGETHER = 0.5  # as correlation of sites' means and levels: then .7 is half the error's square
+_HALF = 0.5  # of an effect's standard error
+_LEFT = 0.1  # share of a centre's distance from its starting value that may remain as bias
+# Correlation of sites' means and levels in a bias. The 0.7 of the error is half its square.
+_TOGETHER = 0.5
 _MOST_CLIPPED = 0.6
-_MOST_LOST = 0.3  # of an outcome's variance: outcomes that go with it lose as much
-_TAIL_PART = 0.4  # of an effect's stated error: what a correction leaves open varies with its noise
+_MOST_LOST = 0.3  # of an outcome's variance: correlated outcomes lose as much
+_TAIL_PART = 0.4  # of an effect's standard error: the remaining bias varies with its noise
 _CAUSES = {
-    "factors of a product": "a column of a product or a square has another mean than is stated, "
-    "and where these are centred decides what clipping takes (correct analysis.covariates)",
-    "cut column": "the slope's column has another mean or deviation than is stated, so that much "
-    "of it was cut (correct analysis.covariates)",
+    "factors of a product": "the mean of a column used in a product or square differs from the "
+    "stated one, which biases clipping (correct analysis.covariates)",
+    "cut column": "the mean or standard deviation of the slope's column differs from the stated "
+    "one, and many of its values were clipped (correct analysis.covariates)",
     "site means": "sites whose participants differ in covariates may also differ in outcomes, and "
-    "noise hides by how much (declare analysis.site_means)",
-    "cut covariates": "covariates vary more than is stated, so that they were cut where the groups "
-    "differ in them (correct analysis.covariates)",
-    "long tails": "they may have long tails to one side, of which clipping took more where "
-    "participants vary more (take logarithms or roots at all sites alike)",
-    "unequal deviations": "one of them varies much more than the others, measured in the stated "
-    "deviations or, without any, in the columns' limits, so that their variances were clipped "
-    "(state each outcome's deviation in analysis.norms)",
+    "noise hides the size of this difference (declare analysis.site_means)",
+    "cut covariates": "covariates vary more than stated, and their differences between the groups "
+    "were clipped (correct analysis.covariates)",
+    "long tails": "they may have long tails to one side, and clipping removed more of them in "
+    "participants who vary more (take logarithms or roots at all sites alike)",
+    "unequal deviations": "one of them varies much more than the others, relative to the stated "
+    "deviations or, without any, to the columns' limits, and their variances were clipped (state "
+    "each outcome's deviation in analysis.norms)",
 }
 _FAR_FACTOR = 0.75  # public deviations
-_FAR_RATIO, _SPREAD_DOUBT = 1.2, 0.03  # of standard deviations, and the error of a slope's own
-_FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35  # public deviations, of 2.5 that a column is cut to
+# Ratio of standard deviations, and the standard error of the logarithm of a slope's own.
+_FAR_RATIO, _SPREAD_DOUBT = 1.2, 0.03
+# Mean and root mean square of a column that is clipped at 2.5, in public standard deviations.
+_FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35
 
 
 @dataclass(frozen=True, eq=False)
 class PossibleBias:
-    """A cause of bias, and how far it could move each effect."""
+    """Cause of bias, with the effects that it could move."""
 
     name: str
-    """For the tables' column `state`."""
+    """Name for the tables' column `state`."""
     cause: str
     """Completes "because"."""
     concerned: Array
-    """True or false, length V. Effects that it could move by more than half their error."""
+    """Effects that it could move by more than half their standard error, boolean, length V."""
 
 
 def doubts_of(
     plan: GlmPlan, found: Effects, learned: Learned, there: Centring
 ) -> list[PossibleBias]:
-    """Return every cause that concerns an outcome; none without noise, as nothing is cut then."""
+    """Return every cause that concerns an outcome; none without noise and clipping."""
     if plan.shape.noise == 0:
         return []
     clipped = clipped_of(found, learned)
@@ -87,27 +90,27 @@ def doubts_of(
 
 
 def clipped_of(found: Effects, learned: Learned) -> float:
-    """Part of the contrast that clipping took."""
+    """Return the fraction of the contrast's information that clipping removed."""
     adjustment = learned.adjustment
     whole = adjustment.information * (1 - adjustment.explained) / learned.spread
     return float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
 
 
 def doubt_sentences(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]:
-    """The sentence that a headline starts with, if anything is in doubt."""
+    """Return the first sentence of a headline if any outcome is withheld."""
     if not doubts:
         return ()
     many = int(withheld_by(doubts, outcomes).sum())
     causes = "; and because ".join(doubt.cause for doubt in doubts)
     sentence = (
-        f"{many} of {outcomes} outcomes can't be judged, because {causes}: that could move an "
-        "effect by about half its stated error or more, so that their numbers are withheld."
+        f"The numbers of {many} of {outcomes} outcomes are withheld, because {causes}. That could "
+        "bias an effect by about half its standard error or more."
     )
     return (sentence,)
 
 
 def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
-    """Outcomes that any doubt concerns."""
+    """Return the outcomes that any cause concerns."""
     found = np.zeros(outcomes, dtype=bool)
     for doubt in doubts:
         found |= doubt.concerned
@@ -115,26 +118,26 @@ def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
 
 
 def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
-    """Say which stated standard deviations contradict those learned in the first round."""
+    """Return warnings on stated standard deviations that contradict those of the first round."""
     found = list[str]()
     doubt = learned.norms.doubt / 2
     if plan.in_stated_units and _contradicts(learned.ratio, doubt):
         found.append(
             f"Outcomes vary within groups and sites {learned.ratio:.2g} times as much as "
-            "analysis.norms.deviation states: the plan's forecast holds for that number."
+            "analysis.norms.deviation states. The plan's forecast is for the stated number."
         )
     spread = learned.spread / plan.design.unit
     if plan.columns.slope and _contradicts(spread, _SPREAD_DOUBT):
         found.append(
             f"'{plan.columns.group.label}' varies within sites {spread:.2g} times as much as the "
-            "study expects: state analysis.covariates with 'within', the standard deviation within "
-            "sites, so that the plan's forecast holds."
+            "study expects. State the standard deviation within sites, analysis.covariates with "
+            "'within', for a correct forecast."
         )
     return tuple(found)
 
 
 def _contradicts(ratio: float, doubt: float) -> bool:
-    """Whether a ratio is further from 1 than is allowed and than two standard errors explain."""
+    """Return whether a ratio differs from 1 by more than the tolerance and two standard errors."""
     return abs(math.log(ratio)) > math.log(_FAR_RATIO) + 2 * doubt
 
 
@@ -156,12 +159,18 @@ def states_of(doubts: list[PossibleBias], lacking: Array) -> tuple[str, ...]:
 def _centre_sentence(plan: GlmPlan, learned: Learned) -> str:
     norms = learned.norms
     far = float(np.sqrt(np.mean(np.square(norms.shift)))) / norms.factor
-    where = "stated" if plan.parameters.norms.location is not None else "looked for"
-    return f"they lie about {far:.2g} of their deviations from where they were {where}"
+    stated = plan.parameters.norms.location is not None
+    place = "stated" if stated else "initial"
+    return f"they are about {far:.2g} of their standard deviations from the {place} location"
 
 
 def _centre(found: Effects, learned: Learned) -> Array:
-    """By what may be left of a centre that is far off, times what weights do not cancel by."""
+    """Return the bias of effects from the error that may remain in learned centres.
+
+    Formula: 0.1 |d| b / D, with d the distance of the learned from the starting centre in standard
+    deviations and b the root of the expected squared sum of weights. The factor 0.1 is a choice.
+    The bias is infinite if the norms were lost.
+    """
     if learned.norms.lost:
         return np.full(found.each.errors.shape, np.inf)
     unbalanced = float(np.sqrt(found.balance[0])) / found.divisor
@@ -169,7 +178,7 @@ def _centre(found: Effects, learned: Learned) -> Array:
 
 
 def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
-    """Whether a column of a product or a square lies far from its stated mean."""
+    """Return infinity if a column of a product or a square is far from its stated mean, or 0."""
     factors = plan.columns.products.rows
     if not len(factors):
         return 0.0
@@ -181,15 +190,18 @@ def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
 
 
 def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
-    """Whether a slope's column was cut far from symmetrically, or at both ends.
+    """Return infinity if a slope's column was clipped unequally or much at both ends, or 0.
 
-    What of it lies beyond its limits follows from its square about the stated mean, sites' means
-    and all. What rows of units differ by weighs more than a row, so that it looks wider.
+    The share outside the limits is estimated from the mean square about the stated mean, including
+    site means. Differences between a unit's rows have more weight than a single row, so the column
+    looks wider.
     """
     if not plan.columns.slope:
         return 0.0
-    persons, units = there.groups.persons, plan.parameters.units
-    means, usual = learned.adjustment.centres[:, 0], np.ones(1)
+    persons = there.groups.persons
+    units = plan.parameters.units
+    means = learned.adjustment.centres[:, 0]
+    usual = np.ones(1)
     if units is not None:
         usual, _ = units.expected_squares(usual, np.inf, slope=True)
     square = learned.spread**2 / float(usual[0]) + float(persons @ means**2) / float(persons.sum())
@@ -198,10 +210,11 @@ def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
 
 
 def _confounding(found: Effects, learned: Learned) -> float:
-    """By sites' levels that go closely with their covariates, of which shrinking hides a part.
+    """Return the bias from sites' levels that correlate with the sites' covariate means.
 
-    That part stands in the error for a correlation of .7. Where it is most of the error, the error
-    rests on that guess.
+    Shrinking hides a part of these means. The standard error includes this part with a correlation
+    of 0.7 to the levels. If it is most of the standard error, the standard error depends on this
+    assumption.
     """
     adjustment = learned.adjustment
     hidden = adjustment.squared(np.square(adjustment.confounded))
@@ -211,9 +224,10 @@ def _confounding(found: Effects, learned: Learned) -> float:
 def _tails(found: Effects) -> Array:
     """Return the bias that a correction for long tails leaves open, at least that of most outcomes.
 
-    An outcome with a larger error than most may have the longer tail, so that it is judged by
-    theirs.
+    An outcome with a standard error above the median may have the longer tail, so its bias is
+    scaled up in proportion.
     """
-    usual, errors = np.median(found.tails), found.each.errors
+    usual = np.median(found.tails)
+    errors = found.each.errors
     larger = np.maximum(errors / np.median(errors), 1.0)
     return np.asarray(larger * np.sqrt(np.maximum(found.tails, usual)) / found.divisor)

@@ -1,4 +1,4 @@
-"""Where in a person's vector the formula's columns and the outcomes are, and in what unit."""
+"""Positions of the formula's columns and of the outcomes in a vector, with their units."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,54 +18,54 @@ from consortium.views.column import Column
 
 _SHOWN = 20  # names in a sentence
 _OF_LIMITS, _OF_LEVELS = (0.0, 0.25), (0.5, 0.25)
-"""Middle and an eighth of the width of what lies from -1 to 1; of levels from 0 to 1 a quarter."""
+"""Middle and an eighth of the width of values from -1 to 1; for levels from 0 to 1, a quarter."""
 
 MOST_MISSING = 0.2
-"""Part of their outcomes that persons in memory may lack, where no view says another."""
+"""Fraction of the outcomes that a participant may lack in memory, if no view states another."""
 _SQUARE_SPREAD = 2.1
-"""What squares of standardized values are divided by, so that none up to the limit is cut."""
+"""Divisor of squares of standardized values, so none up to the limit is clipped."""
 COVARIATE_LIMIT, OUTCOME_LIMIT = 2.5, 16.0
-"""Standard deviations that covariates and outcomes are cut to."""
+"""Limits of covariates and outcomes, in standard deviations."""
 UNCUT = 1e3
-"""The same without noise: more than any participant has."""
+"""The same limits without noise, larger than any value."""
 
 
 @dataclass(frozen=True)
 class GlmEntry:
-    """A column of the formula, or an outcome, in a vector: (value in its unit - middle) / half."""
+    """Column of the formula or an outcome in a vector: (value in its unit - middle) / half."""
 
     row: int
-    """Its place in the vector."""
+    """Its index in the vector."""
     label: str
     middle: float = 0.0
     half: float = 1.0
     level: int = 0
     levels: int = 0
-    """Which of how many levels it stands for; 0 of 0 for a column with limits."""
+    """Index of its level and number of levels; 0 of 0 for a column with limits."""
     compared: tuple[str, str] = ("", "")
-    """Name of that level and of the first; empty without."""
+    """Name of that level and of the first; empty if levels have no names."""
     limited: bool = False
-    """Whether values are cut to public limits, which are -1 and 1."""
+    """Whether values are clipped to public limits, which are -1 and 1."""
     start: tuple[float, float] = (0.0, 1.0)
-    """Location and deviation that are started from where none are stated, in the vector's unit."""
+    """Initial location and standard deviation if none are stated, in the vector's unit."""
     product: bool = False
-    """Whether it is no part of the vector, but a product of two, or a square."""
+    """Whether it is a product of two entries or a square, which is not part of the vector."""
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Entries that no person's vector has: products of two that it has, and squares."""
+    """Entries that are not part of a vector: products of two of its entries, and squares."""
 
     rows: Array
-    """k x 2. Of the two factors."""
+    """Indices of the two factors, k x 2."""
     means: Array
     deviations: Array
-    """k x 2. Public ones, which factors are centred on and divided by."""
+    """Public means and standard deviations that standardize the factors, k x 2."""
     limit: float = COVARIATE_LIMIT
-    """What factors are cut to, in public deviations."""
+    """Limit of the factors, in public standard deviations."""
 
     def take(self, table: Table, rows: Array) -> Array:
-        """Rows of the persons' vectors, D x n, below which the products are: len(rows) x n."""
+        """Return rows of the vectors (D x n) with the products appended below: len(rows) x n."""
         taken = table[np.minimum(rows, len(table) - 1)].astype(np.float64)
         for place in np.flatnonzero(rows >= len(table)):
             own = rows[place] - len(table)
@@ -76,17 +76,18 @@ class Products:
 
 
 class Numbers(Sequence[str]):
-    """Names that are a prefix and a number from 1; of a million no string stands in memory."""
+    """Names of a prefix and a number from 1, made on access to save memory."""
 
     def __init__(self, prefix: str, many: int) -> None:
-        self._prefix, self._numbers = prefix, range(1, many + 1)
+        self._prefix = prefix
+        self._numbers = range(1, many + 1)
 
     def __len__(self) -> int:
-        """How many."""
+        """Return the number of names."""
         return len(self._numbers)
 
     def __getitem__(self, place: Any) -> Any:
-        """One name, or a tuple of some."""
+        """Return one name, or a tuple of several."""
         chosen = self._numbers[place]
         if isinstance(chosen, range):
             return tuple(f"{self._prefix}{number}" for number in chosen)
@@ -94,7 +95,7 @@ class Numbers(Sequence[str]):
 
 
 class Labels(Sequence[tuple[str, str]]):
-    """(view, entry) of every outcome, views one behind the other.
+    """Pairs (view, entry) of all outcomes, one view after another.
 
     Parameters
     ----------
@@ -107,11 +108,11 @@ class Labels(Sequence[tuple[str, str]]):
         self._starts = np.cumsum([0, *(len(names) for _, names in views)])
 
     def __len__(self) -> int:
-        """V."""
+        """Return V."""
         return int(self._starts[-1])
 
     def __getitem__(self, place: Any) -> Any:
-        """One pair, or a tuple of some."""
+        """Return one pair, or a tuple of several."""
         if isinstance(place, slice):
             return tuple(self[each] for each in range(*place.indices(len(self))))
         if not 0 <= place < len(self):
@@ -121,40 +122,41 @@ class Labels(Sequence[tuple[str, str]]):
         return name, names[place - int(self._starts[view])]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Every pair."""
+        """Yield every pair."""
         return ((view, name) for view, names in self._views for name in names)
 
     def of(self, view: str) -> Array:
-        """Which outcomes are of a view: array of bool, length V."""
+        """Return which outcomes belong to a view: array of bool, length V."""
         return np.concatenate([np.full(len(n), name == view) for name, n in self._views])
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The entries of a person's vector that the study needs."""
+    """Entries of a participant's vector that the study uses."""
 
     outcomes: Array
-    """Whole numbers, length V. Rows of the outcomes."""
+    """Rows of the outcomes, integers, length V."""
     location: Array
     deviation: Array
-    """Length V. Norms that are started from, in the vector's unit: stated ones, or the limits'."""
+    """Initial location and scale of the outcomes, in the vector's unit: stated, or derived from the
+    limits. Length V."""
     middles: Array
     units: Array
-    """Length V. What 0 of the vector's unit is in the outcome's own, and what one is."""
+    """Value of 0 and size of 1 of the vector's unit, in the outcome's own unit. Length V."""
     means: Array
     deviations: Array
-    """Length p. Of the covariates."""
+    """Means and standard deviations of the covariates, length p."""
     group: GlmEntry
-    """Of the contrast."""
+    """Column of the contrast."""
     labels: Labels
     """View and entry of every outcome."""
     covariates_of: tuple[GlmEntry, ...]
     group_norm: tuple[float, float]
     """Mean and standard deviation of the contrast's column, for a slope."""
     averages: Array
-    """G x V. Weights of the outcomes in the groups of `averages`."""
+    """Weights of the outcomes in the groups of `averages`, G x V."""
     limited: Array
-    """True or false, length V. Which outcomes have limits."""
+    """Which outcomes have limits, boolean, length V."""
     products: Products
 
     @property
@@ -163,19 +165,20 @@ class Columns:
         return self.group.levels == 0
 
     def own(self, values: Array) -> Array:
-        """Values of the outcomes in their own units."""
+        """Return values of the outcomes in their own units."""
         return np.asarray(self.middles + self.units * values)
 
     @property
     def threshold(self) -> float:
-        """Value of the group's entry above which a person belongs to the second group."""
+        """Value of the group's entry above which a participant belongs to the second group."""
         return 0.5 if self.group.levels > 2 else 0.0
 
 
 class _Outcomes(NamedTuple):
-    """Of a view: the name of every outcome, and the numbers of `GlmEntry` that count of each.
+    """Names of a view's outcomes, and the fields of `GlmEntry` that are needed as numbers.
 
-    The rows of ``numbers`` are row, middle, half, location and deviation of the start, limited.
+    The rows of ``numbers`` are row, middle, half, initial location, initial standard deviation and
+    limited.
     """
 
     names: Sequence[str]
@@ -183,9 +186,10 @@ class _Outcomes(NamedTuple):
 
 
 def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
-    """Find every column of the formula and every outcome.
+    """Return the columns of the formula and the outcomes as indices into the vector.
 
-    Raises StudyError if a name is not in the study, or a column has no two groups.
+    Raises StudyError if a name is not in the study, or the contrast's column does not have two
+    groups or limits.
     """
     explained = parameters.outcome_views
     for view in explained:
@@ -206,34 +210,35 @@ def resolve(parameters: GlmParameters, shape: Shape) -> Columns:
         stated = _each(norms.deviation, len(rows), "deviation")
         deviation = TOTAL_DEVIATION * stated / halves
     return Columns(
-        rows.astype(np.int64),
-        location,
-        deviation,
-        middles,
-        halves,
-        np.array([mean for mean, _ in scales]),
-        np.array([spread for _, spread in scales]),
-        group,
-        labels,
-        tuple(covariates),
-        _covariate_norm(parameters, group),
-        _averages(parameters, labels),
-        limited > 0,
-        _products(parameters, factored, COVARIATE_LIMIT if shape.noise > 0 else UNCUT),
+        outcomes=rows.astype(np.int64),
+        location=location,
+        deviation=deviation,
+        middles=middles,
+        units=halves,
+        means=np.array([mean for mean, _ in scales]),
+        deviations=np.array([spread for _, spread in scales]),
+        group=group,
+        labels=labels,
+        covariates_of=tuple(covariates),
+        group_norm=_covariate_norm(parameters, group),
+        averages=_averages(parameters, labels),
+        limited=limited > 0,
+        products=_products(parameters, factored, COVARIATE_LIMIT if shape.noise > 0 else UNCUT),
     )
 
 
 def _terms(
     parameters: GlmParameters, shape: Shape
 ) -> tuple[list[list[GlmEntry]], list[tuple[GlmEntry, GlmEntry]]]:
-    """Entries of every term of the formula, and the pairs whose products are among them."""
+    """Return the entries of every term, and the pairs of entries whose products are among them."""
     others = [
         entry
         for view, _ in shape.views
         if view not in parameters.outcome_views
         for entry in _entries(parameters, shape, view)
     ]
-    found, factored = list[list[GlmEntry]](), list[tuple[GlmEntry, GlmEntry]]()
+    found = list[list[GlmEntry]]()
+    factored = list[tuple[GlmEntry, GlmEntry]]()
     for term in parameters.terms:
         parts = [_named(name, others) for name in factors(term)]
         if len(parts) == 1:
@@ -249,22 +254,22 @@ def _terms(
 def _pairs(
     term: str, one: list[GlmEntry], other: list[GlmEntry]
 ) -> list[tuple[GlmEntry, GlmEntry]]:
-    """Factors of every column that a product stands for.
+    """Return the pairs of factors of all columns of a product.
 
     Raises StudyError if it is the square of a column of levels.
     """
     if one == other:
         if one[0].levels:
             raise StudyError(
-                f"field 'analysis.formula': {term} is the square of a column of levels, which "
-                "tells nothing new; leave it out."
+                f"field 'analysis.formula': {term} is the square of a column of levels, which is "
+                "collinear with that column. Remove it."
             )
         return [(one[0], one[0])]
     return [(first, second) for first in one for second in other]
 
 
 def _product(row: int, term: str, pair: tuple[GlmEntry, GlmEntry]) -> GlmEntry:
-    """The entry of a product; a square's own usual mean is 1."""
+    """Return the entry of a product. The usual mean of a square is 1."""
     one, other = pair
     if one == other:
         return GlmEntry(row, term, start=(1.0, _SQUARE_SPREAD), product=True)
@@ -282,7 +287,7 @@ def _products(
 
 
 def _averages(parameters: GlmParameters, outcomes: Labels) -> Array:
-    """Weights of a group's outcomes, which add up to one."""
+    """Return the weights of each group's outcomes, which sum to 1."""
     if not parameters.averages:
         return np.zeros((0, len(outcomes)))
     labels = [label for _, label in outcomes]
@@ -292,8 +297,8 @@ def _averages(parameters: GlmParameters, outcomes: Labels) -> Array:
             chosen = [fnmatchcase(label, pattern) for label in labels]
             if not any(chosen):
                 raise StudyError(
-                    f"field 'analysis.averages': '{name}' names '{pattern}', and no outcome is "
-                    f"called so; there are {', '.join(labels[:5])} and so on."
+                    f"field 'analysis.averages': no outcome matches '{pattern}' of '{name}'. "
+                    f"Outcomes are {', '.join(labels[:5])} and so on."
                 )
             row[chosen] = 1.0
         row /= row.sum()
@@ -301,7 +306,7 @@ def _averages(parameters: GlmParameters, outcomes: Labels) -> Array:
 
 
 def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[GlmEntry]:
-    """Entries of a view, by the study's names or by numbers."""
+    """Yield the entries of a view, with names from the study or numbered."""
     part = shape.view_slice(name, "features")
     view = next((v for v in parameters.views if v.name == name), None)
     columns = view.single_columns if view else ()
@@ -318,14 +323,14 @@ def _entries(parameters: GlmParameters, shape: Shape, name: str) -> Iterator[Glm
 
 
 def _plain(view: View | None, name: str, many: int) -> tuple[Sequence[str], tuple[float, float]]:
-    """Names of the entries of a view without columns, and where all of them are started from."""
+    """Return entry names and the common initial location and scale of a view without columns."""
     if view is None:
         return Numbers(name, many), (0.0, 1.0)
     return view.names_of(many) or Numbers("", many), view.usual(many)
 
 
 def _outcomes(parameters: GlmParameters, shape: Shape, name: str) -> _Outcomes:
-    """The entries of a view that is explained; of a million voxels there is no object each."""
+    """Return the outcomes of a view without creating one object for each."""
     part = shape.view_slice(name, "features")
     view = next((v for v in parameters.views if v.name == name), None)
     if view is not None and view.single_columns:
@@ -340,7 +345,8 @@ def _outcomes(parameters: GlmParameters, shape: Shape, name: str) -> _Outcomes:
 
 def _of_column(row: int, name: str, column: Column) -> Iterator[GlmEntry]:
     if column.low is not None and column.high is not None:
-        middle, half = (column.high + column.low) / 2, (column.high - column.low) / 2
+        middle = (column.high + column.low) / 2
+        half = (column.high - column.low) / 2
         yield GlmEntry(row, name, middle, half, limited=True, start=_OF_LIMITS)
     elif len(column.levels) == 2:
         compared = column.levels[1], column.levels[0]
@@ -350,17 +356,26 @@ def _of_column(row: int, name: str, column: Column) -> Iterator[GlmEntry]:
         for number, label in enumerate(column.labels(name)):
             compared = column.levels[number], first
             count = len(column.levels)
-            yield GlmEntry(row + number, label, 0.0, 1.0, number, count, compared, start=_OF_LEVELS)
+            yield GlmEntry(
+                row=row + number,
+                label=label,
+                middle=0.0,
+                half=1.0,
+                level=number,
+                levels=count,
+                compared=compared,
+                start=_OF_LEVELS,
+            )
 
 
 def _named(term: str, entries: list[GlmEntry]) -> list[GlmEntry]:
-    """Entries of a term; of a column with more than two levels all but the first."""
+    """Return the entries of a term, without the first of a column with more than two levels."""
     found = [entry for entry in entries if entry.label.partition("=")[0] == term]
     if not found:
         names = list(dict.fromkeys(e.label.partition("=")[0] for e in entries))
         known = ", ".join(names[:_SHOWN]) + (" and so on" if len(names) > _SHOWN else "") or "none"
         raise StudyError(
-            f"field 'analysis.formula': there is no column '{term}' outside the outcomes; there "
+            f"field 'analysis.formula': '{term}' is not a column outside the outcomes. Columns "
             f"are {known}."
         )
     return found[1:] if found[0].levels > 2 else found
@@ -373,9 +388,9 @@ def _group(parameters: GlmParameters, found: list[list[GlmEntry]]) -> GlmEntry:
             if entry.label == term or (parameters.importance and entry is found[0][0]):
                 return _checked(parameters, entry)
     raise StudyError(
-        f"field 'analysis.contrasts': '{term}' is no column of two levels, no column with limits "
-        "and no level of a column with more (the first level is what others are compared to); "
-        "name one of them."
+        f"field 'analysis.contrasts': '{term}' must be a column of two levels, a column with "
+        "limits, or 'column=level' for a column with more levels (except the first level, with "
+        "which others are compared)."
     )
 
 
@@ -387,19 +402,19 @@ def _checked(parameters: GlmParameters, entry: GlmEntry) -> GlmEntry:
         return _counted(parameters, entry, column)
     if levels == 0 and given:
         raise StudyError(
-            f"field 'analysis.groups': column '{column}' has limits and no levels, so that its "
-            "slope is asked for; leave 'groups' out, or contrast a column of levels."
+            f"field 'analysis.groups': column '{column}' has limits and no levels, so the contrast "
+            "is its slope. Remove 'groups', or contrast a column of levels."
         )
     if levels and not given:
         raise StudyError(
             f"field 'analysis.groups': the contrast is of column '{column}', which has {levels} "
-            "levels; give 'groups', the nominal number of participants of each level at each "
+            "levels. Give 'groups', the nominal number of participants of each level at each "
             "site, or 'shares'."
         )
     if given != levels:
         raise StudyError(
-            f"field 'analysis.groups': {given} numbers a site are given, and column "
-            f"'{column}' has {levels} levels; give one for each."
+            f"field 'analysis.groups': each site must have one number for each of the {levels} "
+            f"levels of column '{column}', got {given}."
         )
     if parameters.views or not levels:
         return entry
@@ -407,17 +422,17 @@ def _checked(parameters: GlmParameters, entry: GlmEntry) -> GlmEntry:
 
 
 def _counted(parameters: GlmParameters, entry: GlmEntry, column: str) -> GlmEntry:
-    """The contrast's entry where its level's persons are released."""
+    """Return the contrast's entry if the numbers of participants of its level are released."""
     if parameters.views and not entry.levels:
         raise StudyError(
-            f"field 'analysis.shares': column '{column}' has limits and no levels, so that there "
-            "are no participants to count; leave 'shares' out."
+            f"field 'analysis.shares': column '{column}' has limits and no levels whose "
+            "participants could be counted. Remove 'shares'."
         )
     return entry if parameters.views else GlmEntry(entry.row, entry.label, level=1, levels=2)
 
 
 def _covariate_norm(parameters: GlmParameters, entry: GlmEntry) -> tuple[float, float]:
-    """Mean and standard deviation of a covariate in the vector's unit; levels become -1 and 1."""
+    """Return mean and standard deviation of a covariate in the vector's unit, levels being ±1."""
     if entry.levels > 2:
         return 0.5, 0.5
     if entry.levels == 2:
@@ -433,7 +448,7 @@ def _covariate_norm(parameters: GlmParameters, entry: GlmEntry) -> tuple[float, 
 def _each(value: float | tuple[float, ...], outcomes: int, name: str) -> Array:
     if isinstance(value, tuple) and len(value) != outcomes:
         raise StudyError(
-            f"field 'analysis.norms.{name}': {len(value)} numbers are given for {outcomes} "
-            "outcomes; give one number, or one for each."
+            f"field 'analysis.norms.{name}': must be one number, or one for each of {outcomes} "
+            f"outcomes, got {len(value)}."
         )
     return np.broadcast_to(np.asarray(value, dtype=np.float64), (outcomes,)).copy()

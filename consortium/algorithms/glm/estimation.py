@@ -1,4 +1,12 @@
-"""The last round's sums, and what is expected of them, for the kernels that divide them."""
+"""Released sums of the last round, rescaled and corrected, with their prior expectations.
+
+`expected_of` collects the values that are known before the round. `ContrastRound` rescales the
+released sums to all participants and corrects them for long tails. `estimate_effects` takes both.
+
+Symbols follow docs/analyses/glm.md: a_s, n_s and q_s are weight, participants and share of the
+second group of site s; γ are slopes of the contrast on the covariates, x̂_s a site's covariate
+means, N_a = Σ a n q (1 - q) and N_u = Σ a² n q (1 - q).
+"""
 
 import math
 from collections.abc import Mapping
@@ -39,30 +47,47 @@ from consortium.kernels.contrast_regression import (
     Expected,
 )
 
-_FAR = 8.0  # square of deviations
-_ALONE = 0.25  # part of what sites' weights are off by that is no part of a common imbalance
+# Squared distance between initial and learned centre, in standard deviations, at which about
+# 63 % of the participants who would otherwise not be clipped are counted as clipped.
+_FAR = 8.0
+_ALONE = 0.25  # share of the weights' imbalance that does not cancel against learned centres
 
 
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
-    """What is expected of the last round, before its sums are read."""
-    adjustment, noise, choice = learned.adjustment, learned.noise, plan.choice
+    """Return the values about the last round that are known before its sums are read.
+
+    Variance of the adjustment: (k' σ_G² + ½ σ_A² ‖γ‖²) / ŝ², if each of p covariates explains β²/p.
+    The share k' of the noise of G remains after the slopes were shrunk (`left_of_noise`). A is
+    symmetric, so its noise counts half. With counted groups, an error of a count moves G by the
+    site's covariate means, which adds Σ a_s² v_s times the mean of x̂_s² over covariates.
+
+    Variance of sites' levels in T: Σ γ_k² V_k / ŝ² + Σ a_s² v_s. V_k are `Adjustment.levels`, from
+    noise in the sites' means of covariate k and from the part that shrinking removed.
+
+    Source: docs/analyses/glm.md.
+    """
+    adjustment = learned.adjustment
+    noise = learned.noise
+    choice = plan.choice
     slopes = adjustment.slopes
     left = left_of_noise(adjustment.kept, plan.covariates)
     moments = left * noise["contrast"] ** 2 + noise["moment"] ** 2 * float(slopes @ slopes) / 2
     if plan.covariates and not plan.columns.slope:
-        # What a count is off by, a site's own covariates are taken for: they are no part of G.
+        # A wrong count is confounded with the site's covariate means, which G does not contain.
         moments += float(
             there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
         )
     offsets = adjustment.squared(adjustment.levels)
-    persons, unit = float(there.groups.persons.sum()), learned.spread
+    persons = float(there.groups.persons.sum())
+    unit = learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
     information, squares = there.information
     if plan.design.grouped:
         squares *= adjustment.information / information
     squares *= 1 - adjustment.explained
     if plan.columns.slope:
-        divisor, squares = choice.left[0] * unit * persons, choice.left[1] * persons
+        divisor = choice.left[0] * unit * persons
+        squares = choice.left[1] * persons
     parts = there.weights * there.groups.persons * there.groups.spread
     return Expected(
         divisor=choice.clip * divisor,
@@ -79,36 +104,46 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
         touched=_touched(plan, learned),
         cut=cut_of(choice.height, plan.likeness.freedom),
         bias=cut_bias(plan, learned),
-        width=float(np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)),  # c follows the learned scale
+        width=float(
+            np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)
+        ),  # c depends on the learned scale
     )
 
 
 def cut_bias(plan: GlmPlan, learned: Learned) -> float:
-    """Return how far effects of a group may be off since covariates were cut."""
+    """Return the possible bias of a group's effects from the clipping of covariates."""
     if plan.columns.slope or not plan.covariates or plan.shape.noise == 0:
         return 0.0
     return learned.adjustment.cut_bias(plan.parameters.explained)
 
 
 def _unevenness(information: Array, persons: Array) -> float:
-    """Σ over sites of what levels add, each site being off in proportion to its information.
+    """Return Σ_s of the squared share of a site's level that enters T per unit of b.
 
-    The learned centre took from each outcome the levels' mean over persons. As sites may be off
-    otherwise, a part counts as if it had taken nothing.
+    Formula: ¾ Σ (I_s/ΣI - n_s/n)² + ¼ Σ (I_s/ΣI)², with I_s = a_s n_s q_s (1 - q_s). If clipping
+    unbalances each site in proportion to its information, site levels enter T with I_s/ΣI. The
+    learned centres, means over participants, already contain the levels with n_s/n, which cancels.
+    A quarter is treated as if nothing cancelled, since sites may differ from proportion. The
+    quarter is a choice.
     """
     each = (1 - _ALONE) * np.square(information - persons) + _ALONE * np.square(information)
     return float(each.sum())
 
 
 def _touched(plan: GlmPlan, learned: Learned) -> float:
-    """Part of the persons who are clipped: more where centres were far and may be so still."""
+    """Return the share of the participants who are clipped.
+
+    Formula: 1 - (1 - p) exp(-d²/8), with p the planned share and d² the mean squared distance of
+    the learned from the initial centres in standard deviations. If this distance is large, the
+    learned centre may still be off, and more participants are clipped. The 8 is a choice.
+    """
     far = float(np.mean(np.square(learned.norms.shift))) / learned.norms.factor**2
     usual = touched_of(plan.choice.height, plan.likeness.freedom)
     return 1 - (1 - usual) * float(np.exp(-far / _FAR))
 
 
 class ContrastRound:
-    """Sums of the last round, after R^¼ and in the units of sums over persons."""
+    """Released sums of the last round, after R^¼ and in units of sums over participants."""
 
     def __init__(
         self,
@@ -118,12 +153,15 @@ class ContrastRound:
         stage: PlannedRelease,
         release: Release,
     ) -> None:
-        self.plan, self.there, persons = plan, there, there.groups.persons
-        total, present = float(persons.sum()), learned.norms.present
+        self.plan = plan
+        self.there = there
+        persons = there.groups.persons
+        total = float(persons.sum())
+        present = learned.norms.present
         sums, noise = sums_in(stage, release, total)
         scale = plan.choice.reach**2 * total / pair_weight(persons)
         rows = sums["effects"].reshape(plan.rows, -1).T
-        # Who lacks an outcome adds nothing to its sums: they are of the others, and told so.
+        # A participant who lacks an outcome adds 0, so the sum is divided by the share present.
         self.rows = plan.likeness.decode(rows).T / present
         self.tails = self._lost(sums, noise, learned)
         self.rows += self.tails.shift
@@ -137,21 +175,27 @@ class ContrastRound:
             "spread": noise["spread"] / total,
             "balance": noise["balance"],
         }
-        divisor, spread = float(sums["divisor"][0]), float(sums["spread"][0]) / total
+        divisor = float(sums["divisor"][0])
+        spread = float(sums["spread"][0]) / total
         single = squares[: plan.outcomes]
         tails = self.tails.variance()[0]
         if plan.rows > 1:  # the table of coefficients has one number for all outcomes
             tails = np.full_like(tails, tails.mean())
         self.outcomes = ContrastSums(
-            *(self.rows[0], divisor, single, spread, sums["balance"], own),
-            tails,
-            self._widest(stage),
+            effects=self.rows[0],
+            divisor=divisor,
+            squares=single,
+            spread=spread,
+            balance=sums["balance"],
+            noise=own,
+            tails=tails,
+            widest=self._widest(stage),
         )
         self._squares = squares[plan.outcomes :]
         self._take_means(sums, noise | {"squares": own["squares"]}, total)
 
     def _widest(self, stage: PlannedRelease) -> float:
-        """Return what pairs' squared differences are clipped to, scaled to all participants."""
+        """Return the clipping norm of pairs' squared differences, scaled to all participants."""
         if self.plan.shape.noise == 0:
             return math.inf
         largest, _ = clips_in(block_of(stage, "squares"))
@@ -160,7 +204,7 @@ class ContrastRound:
     def _take_means(
         self, sums: Mapping[str, Array], noise: Mapping[str, float], total: float
     ) -> None:
-        """What the means of groups of outcomes need more; zeros where the study asks for none."""
+        """Store the sums for means of groups of outcomes; zeros if the study names no groups."""
         shape = self.plan.covariates, len(self.plan.columns.averages)
         self._products = sums.get("products", np.zeros(shape)).reshape(shape)
         self._spreads = sums.get("spreads", np.zeros(shape[1])) / total
@@ -171,11 +215,14 @@ class ContrastRound:
         }
 
     def _lost(self, sums: dict[str, Array], noise: dict[str, float], learned: Learned) -> LostTails:
-        """What clipping took of long tails, where the study asks."""
-        plan, groups, adjustment = self.plan, self.there.groups, learned.adjustment
+        """Return the estimated loss of long tails by clipping; 0 if it is not released."""
+        plan = self.plan
+        groups = self.there.groups
+        adjustment = learned.adjustment
         if "lost" not in sums:
             return no_tails(plan.outcomes, plan.rows)
-        present, persons = learned.norms.present, float(groups.persons.sum())
+        present = learned.norms.present
+        persons = float(groups.persons.sum())
         lost = plan.likeness.decode(sums["lost"][:, None])[:, 0] / present
         tail = float(sums["tail"][0] / present.mean())
         if plan.columns.slope:
@@ -190,36 +237,56 @@ class ContrastRound:
         return lost_tails(TailSums(lost, tail, sums["lean"], noise), plan.likeness, persons, leans)
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
-        """Effects on the means of groups of outcomes."""
-        averages, present = self.plan.columns.averages, learned.norms.present
+        """Return the effects on the means of groups of outcomes."""
+        averages = self.plan.columns.averages
+        present = learned.norms.present
         own = self.outcomes.noise["effects"] / float(present.mean())
         outcomes = replace(self.outcomes, noise=self.outcomes.noise | {"effects": own})
         sums = MeanSums(
-            self._squares,
-            self._products,
-            self._spreads,
-            self._noise,
-            np.asarray(learned.missed(np.square(averages).sum(axis=1))),
-            self.tails.variance(averages)[0],
+            squares=self._squares,
+            products=self._products,
+            spreads=self._spreads,
+            noise=self._noise,
+            missed=np.asarray(learned.missed(np.square(averages).sum(axis=1))),
+            tails=self.tails.variance(averages)[0],
         )
         correlation = self.plan.parameters.norms.correlation
         adjustment = learned.adjustment
-        return mean_effects(outcomes, sums, averages, expected, found, adjustment, correlation)
+        return mean_effects(
+            sums=outcomes,
+            means=sums,
+            averages=averages,
+            expected=expected,
+            found=found,
+            adjustment=adjustment,
+            correlation=correlation,
+        )
 
     def coefficients(self, expected: Expected, found: Effects, learned: Learned) -> Coefficients:
-        """All coefficients of the formula."""
+        """Return all coefficients of the formula."""
         factors = self.plan.importance, self._ratio, self.there.information[1]
         return solve_coefficients(
-            self.rows, learned.adjustment, found, factors, learned.noise, expected, self.tails
+            rows=self.rows,
+            adjustment=learned.adjustment,
+            found=found,
+            weights=factors,
+            noise=learned.noise,
+            expected=expected,
+            tails=self.tails,
         )
 
     @property
     def _ratio(self) -> float:
         """Σ a² n / Σ a n."""
-        weights, present = self.there.weights, self.there.groups.persons
+        weights = self.there.weights
+        present = self.there.groups.persons
         return float(weights**2 @ present) / float(weights @ present)
 
     def _squares_of_others(self, adjustment: Adjustment) -> Array:
-        """Σ w² of the other coefficients: κ² W_c² a² of the covariates' moment."""
+        """Return the expected Σ w² of the other coefficients.
+
+        Formula: κ² W_c² (Σ a² n / Σ a n) Σ a (x - x̂_s)², with the moment from the inverse that was
+        stabilized against noise.
+        """
         moment = np.diag(np.linalg.pinv(adjustment.inverse, hermitian=True))
         return np.asarray(self.plan.importance**2 * self._ratio * np.maximum(moment, 0.0))

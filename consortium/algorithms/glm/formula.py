@@ -1,7 +1,7 @@
-"""The words of a formula: columns, products of two of them, and squares.
+"""Terms of a formula: columns, products of two of them, and squares.
 
-A square explains, and its own effect is not told: who has much of it is cut and shortened, and
-effects of the column itself that this leaves over look like one of its square.
+A square is a covariate whose own effect is not reported. Participants with a large square are
+clipped, and the remaining effects of the column itself look like an effect of its square.
 """
 
 import re
@@ -18,9 +18,9 @@ _REFUSED = (
 
 
 def written_out(formula: str) -> tuple[str, ...]:
-    """Terms of a formula; ``a * b`` stands for ``a + b + a:b``, each once.
+    """Return the terms of a formula; ``a * b`` is ``a + b + a:b``, each once.
 
-    Raises ValueError if it is no such sum, or has a product or a square without its columns.
+    Raises ValueError if it is not such a sum, or has a product or a square without its columns.
 
     Examples
     --------
@@ -31,23 +31,23 @@ def written_out(formula: str) -> tuple[str, ...]:
     for part in formula.split("+"):
         terms = _terms(part.strip())
         if len(terms) == 1 and terms[0] in found:
-            raise ValueError(f"formula: {terms[0]} is named twice; name each once")
+            raise ValueError(f"formula: {terms[0]} is named twice. Name each term once.")
         found += [term for term in terms if term not in found]
     for term in found:
         for column in factors(term):
             if column not in found:
-                raise ValueError(f"formula: {term} is there without {column}; add it")
+                raise ValueError(f"formula: {term} requires the column {column}. Add it.")
     return tuple(found)
 
 
 def factors(term: str) -> tuple[str, ...]:
-    """Columns of which a term is the product: one, or two."""
+    """Return the columns that a term is the product of: one, or two."""
     square = _SQUARE.fullmatch(term)
     return (square[1], square[1]) if square else tuple(term.split(":"))
 
 
 def without_levels(term: str) -> str:
-    """The term of the formula that ``column=level``, or a product of such, is of."""
+    """Return the term of the formula that ``column=level``, or a product of such, belongs to."""
     return ":".join(part.partition("=")[0] for part in term.split(":"))
 
 

@@ -1,10 +1,11 @@
-"""A site's outcomes some rows at a time, so that of a million there is no second table in memory.
+"""Outcomes of a site in chunks of rows, to avoid a second full table in memory.
 
-What is summed over persons is clipped by the norm over all rows: parts are worked out once for the
-norms and the sums, and once more for the sums if anybody is to be clipped, which is faster as well,
-as they stay in the processor's cache. So who is clipped before is clipped with room for rounding.
-Of a smooth basis and of units with several rows, too: what a basis makes of a person is summed up
-part by part, and of that its maps are made, part by part.
+The contribution of a participant is clipped by its norm over all rows. So the chunks are computed
+once for norms and sums, and a second time for the sums if any contribution must be clipped. This is
+also faster, as chunks stay in the processor's cache. A contribution that was clipped before is
+clipped with a margin for rounding errors. With a smooth basis or units of several rows, the
+coefficients of a participant are summed chunk by chunk, and the maps are computed from them chunk
+by chunk.
 """
 
 from collections import defaultdict
@@ -26,101 +27,103 @@ from consortium.algorithms.glm.rows import RowsTable, Table, WithinUnits
 from consortium.privacy.clipping import clip_columns, clip_factors, column_norms, finite_values
 
 NUMBERS = 1 << 16
-"""Of a part."""
+"""Numbers in a chunk."""
 
 _ROOM = 1 - 1e-11
 
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Some rows of u, or of what rows of a unit add to it: λ Σ w u, w less its unit's mean."""
+    """Coded rows of u, or of a unit's addition λ Σ w u, with w less the unit's mean."""
 
     turned: Array
-    """v x n. R^-¼u; of a smooth basis all of its d x n in the last part, before it none."""
+    """R^-¼u, v x n. With a smooth basis, the last chunk has all d x n of it and the others none."""
     project: Callable[[], Array]
-    """Works out what is left of u, which not every round asks for."""
+    """Computes the outcomes as represented by the released numbers; only some rounds need them."""
 
     @cached_property
     def left(self) -> Array:
-        """What is left of u, in standard deviations, in the numbers that are released: v x n."""
+        """Outcomes as represented by the released numbers, in standard deviations: v x n."""
         return self.project()
 
 
 @dataclass(frozen=True, eq=False)
 class OutcomePart:
-    """Some rows of the outcomes; 0 where they are missing, and of a unit the mean of its rows."""
+    """Chunk of rows of the outcomes: 0 where missing, and the mean of the rows for a unit."""
 
     known: Array
-    """True or false, v x n. What is not missing. A row of a unit that lacks any is none."""
+    """Which outcomes are not missing, boolean, v x n. A unit's row that lacks any outcome is
+    ignored."""
     own: Coded
-    """Outcomes."""
+    """Coded outcomes."""
     rows: slice
-    """Which rows."""
+    """Rows of this chunk."""
     last: bool
-    """Whether no other part follows."""
+    """Whether it is the last chunk."""
     added: Coded | None = None
-    """Of units whose rows differ in what they are multiplied by."""
+    """Addition for units whose rows differ in their weights."""
 
     @property
     def turned(self) -> Array:
-        """Of the outcomes."""
+        """R^-¼u of the outcomes."""
         return self.own.turned
 
     @property
     def left(self) -> Array:
-        """Of the outcomes."""
+        """Outcomes as represented by the released numbers."""
         return self.own.left
 
 
 class OutcomeSums(NamedTuple):
-    """Sums over the outcomes of each person, each an array of length n."""
+    """Sums over the outcomes of each participant, each an array of length n."""
 
     known: Array
-    """How many are not missing."""
+    """Number of outcomes that are not missing."""
     outcomes: Array
-    """u."""
+    """Sum of u."""
     squares: Array
-    """Of what is left of u in the numbers that are released."""
+    """Sum of squares of u as represented by the released numbers."""
     basis: Array
-    """d x n. What a smooth basis makes its numbers of; else nothing."""
+    """Coefficients in a smooth basis, d x n; otherwise empty."""
     added: Array
-    """3 x n. What rows of a unit add, its square, and its product with u; else nothing."""
+    """Addition from a unit's rows, its square, and its product with u, 3 x n; otherwise empty."""
     added_basis: Array
-    """d x n. Of what rows of a unit add in a smooth basis; else nothing."""
+    """Addition from a unit's rows in a smooth basis, d x n; otherwise empty."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """A site's outcomes as a round sees them."""
+    """Outcomes of a site as a round uses them."""
 
     table: Table
-    """D x n. The site's own, which is not copied; D x (K n) of units with K rows."""
+    """The site's own table, not copied: D x n, or D x (K n) for units with K rows."""
     rows: Array
-    """Whole numbers, length V. Outcomes in the table."""
+    """Rows of the outcomes in the table, integers, length V."""
     location: Array
     scales: Array
-    """Length V."""
+    """Location and scale, length V."""
     limit: float
-    """What outcomes are cut to, in standard deviations."""
+    """Limit of the outcomes, in standard deviations."""
     likeness: OutcomeCorrelation
     """R."""
     within: WithinUnits | None = None
-    """Of units with several rows."""
+    """Deviations of rows within units of several rows."""
     differs: Array | None = None
-    """K x n. What these are multiplied by, less their unit's mean."""
+    """Weights of these rows, less their unit's mean: K x n."""
 
     def __len__(self) -> int:
-        """V."""
+        """Return V."""
         return len(self.rows)
 
     def parts(self) -> Iterator[OutcomePart]:
-        """All rows, part by part."""
+        """Iterate over all rows in chunks."""
         yield from (self._whole,) if self._step >= len(self) else map(self._part, self._slices)
 
     @cached_property
     def sums(self) -> OutcomeSums:
-        """What is summed over each person's outcomes."""
-        many, basis = self.table.shape[1] if self.within is None else len(self.within.weight), 0
+        """Sums over each participant's outcomes."""
+        many = self.table.shape[1] if self.within is None else len(self.within.weight)
+        basis = 0
         if isinstance(self.likeness, BasisCorrelation):
             basis = self.likeness.released
         differs = self.differs is not None
@@ -134,19 +137,19 @@ class Outcomes:
 
     @property
     def present(self) -> Array:
-        """Which part of the outcomes each person has."""
+        """Fraction of the outcomes that each participant has."""
         return np.asarray(self.sums.known / len(self))
 
     @cached_property
     def sizes(self) -> Array:
-        """‖R^-¼u‖ of each person."""
+        """‖R^-¼u‖ of each participant."""
         if isinstance(self.likeness, BasisCorrelation):
             return column_norms(self._basis[0])
         sums = self.sums
         return self._sizes(sums.squares, sums.outcomes, lambda part, _: part.turned)
 
     def sizes_with(self, weights: Array) -> tuple[Array, Array]:
-        """Norms of what rows of units add to R^-¼u, and of it and w times R^-¼u together.
+        """Return norms of the rows' addition to R^-¼u, and of it together with w R^-¼u.
 
         Parameters
         ----------
@@ -154,16 +157,18 @@ class Outcomes:
             w.
         """
         if isinstance(self.likeness, BasisCorrelation):
-            own, added = self._basis[0], self._added_basis[0]
+            own = self._basis[0]
+            added = self._added_basis[0]
             return column_norms(added), column_norms(weights * own + added)
-        sums, (total, squares, products) = self.sums, self.sums.added
+        sums = self.sums
+        total, squares, products = sums.added
         both = weights**2 * sums.squares + 2 * weights * products + squares
         alone = self._sizes(squares, total, lambda _, added: added)
         total = weights * sums.outcomes + total
         return alone, self._sizes(both, total, lambda part, added: weights * part.turned + added)
 
     def means(self, weights: Array) -> tuple[Array, Array]:
-        """Means over groups of outcomes, G x n: of what is left of u, and of what is added to it.
+        """Return means over groups of outcomes, G x n, for the represented u and its addition.
 
         Parameters
         ----------
@@ -177,31 +182,32 @@ class Outcomes:
         return found, added
 
     def means_by_row(self, weights: Array) -> Array:
-        """Means over groups of outcomes in every row of units, G x (K n)."""
+        """Return means over groups of outcomes in every row of units, G x (K n)."""
         each = (weights[:, rows] @ self._standardized(rows)[0] for rows in self._slices)
         return np.asarray(sum(each))
 
     def sum_clipped(
         self, blocks: Callable[[OutcomePart], Mapping[str, Array]], norms: Mapping[str, float]
     ) -> dict[str, Array]:
-        """Sums over persons of blocks, each person's part of a block clipped to the block's norm.
+        """Return sums of blocks over participants, each contribution clipped to its block's norm.
 
         Parameters
         ----------
         blocks : callable
-            Makes the rows of every block, (...) x v x n, of a part; the same ones each time.
+            Returns the rows of every block, (...) x v x n, for a chunk; always the same ones.
         norms : mapping of str to float
-            Norm of every block.
+            Clipping norm of every block.
 
         Returns
         -------
         dict of array
-            Of every block, all its rows.
+            All rows of every block.
         """
         if self._step >= len(self):
             found = blocks(self._whole)
             return {n: clip_columns(_flat(b), norms[n]).sum(axis=1) for n, b in found.items()}
-        sizes, sums = defaultdict[str, list[Array]](list), defaultdict[str, list[Array]](list)
+        sizes = defaultdict[str, list[Array]](list)
+        sums = defaultdict[str, list[Array]](list)
         for part in self.parts():
             for name, block in blocks(part).items():
                 sizes[name].append(column_norms(_flat(block)))
@@ -231,7 +237,8 @@ class Outcomes:
 
     def _part(self, rows: slice) -> OutcomePart:
         values, known, added = self._read(rows)
-        last, more = rows.stop >= len(self), None
+        last = rows.stop >= len(self)
+        more = None
         if isinstance(self.likeness, BasisCorrelation):
             own = self._of_basis(self._basis, rows, last)
             if added is not None:
@@ -243,7 +250,7 @@ class Outcomes:
         return OutcomePart(known, own, rows, last, more)
 
     def _coded(self, values: Array, sums: Array) -> Coded:
-        assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - else in a basis
+        assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - for the type checker
         return Coded(self.likeness.encode(values, sums / len(self)), lambda: values)
 
     def _of_basis(self, basis: tuple[Array, Array], rows: slice, last: bool) -> Coded:
@@ -253,7 +260,7 @@ class Outcomes:
 
     @cached_property
     def _basis(self) -> tuple[Array, Array]:
-        """R^-¼u, and what maps are made of, d x n."""
+        """R^-¼u, and the coefficients that maps are computed from, d x n."""
         return self._in_basis(self.sums.basis)
 
     @cached_property
@@ -267,9 +274,9 @@ class Outcomes:
     def _sizes(
         self, squares: Array, sums: Array, turned: Callable[[OutcomePart, Array], Array]
     ) -> Array:
-        """Norms of R^-¼ of columns with these sums, or of them part by part."""
+        """Return norms of R^-¼ u for columns with these sums, or computed in chunks."""
         if self._step < len(self):
-            assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - else in a basis
+            assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - for the type checker
             found = self.likeness.encoded_norms(squares, sums / len(self))
             if np.isfinite(found).all():
                 return found
@@ -291,18 +298,19 @@ class Outcomes:
                 self.likeness.add(total.added_basis, added, rows)
 
     def _read(self, rows: slice) -> tuple[Array, Array, Array | None]:
-        """Rows of u, of units their means, what is not missing, and what rows of units add."""
+        """Return u by row (by unit its mean), the mask of known values, and the rows' addition."""
         values, known = self._standardized(rows)
         if self.within is None:
             return values, known, None
-        means, added = self.within.mean(values), None
+        means = self.within.mean(values)
+        added = None
         if self.differs is not None:
             added = finite_values(self.within.product(self.differs, self.within.split(values)))
         return means, np.broadcast_to(self.within.there, means.shape), added
 
     @cached_property
     def _outcomes(self) -> Table | None:
-        """The table's rows, where outcomes stand one behind the other there."""
+        """Rows of the outcomes in the table if they are contiguous there."""
         if not len(self) or (np.diff(self.rows) != 1).any():
             return None
         own = slice(self.rows[0], self.rows[-1] + 1)
@@ -318,24 +326,24 @@ class Outcomes:
         if self._step >= len(self):
             taken = np.ascontiguousarray(taken)
         elif taken.strides[0] > taken.strides[1]:
-            taken = np.asfortranarray(taken)  # what is done by person is done in one stretch
+            taken = np.asfortranarray(taken)  # operations by participant are contiguous
         return standardize_outcomes(taken, self.location[rows], self.scales[rows], self.limit)
 
 
 def factors_within(limit: float, sizes: Array) -> Array:
-    """As `clip_factors`, with room for what rounding makes columns longer."""
+    """Return `clip_factors` with a margin for rounding errors in the norms of columns."""
     return clip_factors(limit * _ROOM, sizes)
 
 
 def person_columns(block: Array, places: Array) -> Array:
-    """Columns of some persons, in the block's own layout, in which they are found fastest."""
+    """Return some participants' columns in the block's own memory layout, which is fastest."""
     if block.flags.c_contiguous:
         return block.take(places, axis=1)
     return block.T.take(places, axis=0).T
 
 
 def _together(norms: list[Array]) -> Array:
-    """Norms of whole columns from those of their parts."""
+    """Return the norms of whole columns from those of their chunks."""
     return norms[0] if len(norms) == 1 else column_norms(np.stack(norms))
 
 
@@ -344,6 +352,6 @@ def _flat(block: Array) -> Array:
 
 
 def _times(block: Array, factors: Array) -> Array:
-    """Columns times their factors; zeros where that is zero, whatever the column holds."""
+    """Return columns times their factors; 0 for a factor of 0, even if a column is not finite."""
     known = block if factors.all() else np.where(factors > 0, block, 0.0)
     return np.asarray(known * factors)

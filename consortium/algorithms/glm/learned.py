@@ -1,4 +1,4 @@
-"""What the first round tells: where the outcomes lie, and how covariates go with the contrast."""
+"""Results of the first round: location and scale of the outcomes, and the covariate adjustment."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,48 +24,53 @@ from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import Block, BlocksBound
 
-_LEFT_OF_WAY = 0.07  # to a centre that is far: who is furthest out is shortened most
-_LEAST_INFORMATION = 0.1  # of that of units whose rows are all of one group
-_LEAST_SPREAD = 0.03  # ŝ², of a slope's column
-_MOST_TOTAL = 100.0  # over the usual variance
+_LEFT_OF_WAY = 0.07  # share of a large shift that clipping leaves uncorrected
+_LEAST_INFORMATION = 0.1  # relative to that of units whose rows are all of one group
+_LEAST_SPREAD = 0.03  # smallest ŝ² of a slope's column
+_MOST_TOTAL = 100.0  # relative to the usual variance
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What later rounds go by."""
+    """Learned values that later rounds use."""
 
     norms: LearnedNorms
     location: Array
     scales: Array
-    """Length V. Norms for the last round, in the vector's unit."""
+    """Location and scale of the outcomes for the last round, in the vector's unit. Length V."""
     adjustment: Adjustment
     noise: dict[str, float]
-    """By contrast and moment. In sums over persons; 0 without covariates."""
+    """Standard deviation of the noise in contrast and moment, in sums over participants; 0 without
+    covariates."""
     spread: float
-    """ŝ, deviation of a slope's column within sites and beside the covariates; else 1."""
+    """ŝ, standard deviation of a slope's column within sites, given covariates. Otherwise 1."""
     total: float
-    """Variance of the outcomes about the learned centres, sites' differences included, over the
-    usual one; of learned outcomes."""
+    """Variance of the outcomes about the learned centres, including differences of sites, relative
+    to the usual one. Of outcomes in learned standard deviations."""
     ratio: float
-    """Learned standard deviations over the stated ones; 1 where none are stated, and the learned
-    ones are the unit."""
+    """Learned standard deviations relative to the stated ones; 1 if none are stated, as the learned
+    ones are then the unit."""
     unit: float
-    """What one of ``scales`` is in the unit that effects are reported in, the standard deviation
-    within groups and sites."""
+    """Size of one of ``scales`` in the unit of reported effects, the standard deviation within
+    groups and sites."""
 
     def missed(self, squares: Array | float = 1.0) -> Array | float:
-        """Variance of the learned centres, in learned deviations: by noise, and of a long way.
+        """Return the variance of the learned centres, in squared learned standard deviations.
+
+        Formula: noise variance + mean of (0.07 d)², d being the distance from the initial centre.
+        Clipping in the first round shortens participants who are far from the initial centre most,
+        so the learned centre does not move the whole distance. The 0.07 is a choice.
 
         Parameters
         ----------
         squares : array or float
-            Σ a², of means of outcomes with weights a.
+            Σ a² for means of outcomes with weights a; 1 for single outcomes.
         """
         way = _LEFT_OF_WAY * self.norms.shift / self.norms.factor
         return self.norms.missed(squares) + float(np.mean(np.square(way)))
 
     def heard(self, plan: GlmPlan) -> dict[str, Array]:
-        """Arguments of the last query."""
+        """Return the arguments of the last round's query."""
         found = {"location": self.location, "scales": self.scales}
         if plan.design.clipped_columns:
             found["centres"] = self.adjustment.centres
@@ -75,7 +80,7 @@ class Learned:
 
 
 def persons_in(plan: GlmPlan, release: Release) -> Array:
-    """Estimated n_s of the sites in a release, 0 for the others."""
+    """Return the estimated n_s of the sites in a release, and 0 for the others."""
     counts = np.zeros(len(plan.shape.units))
     counts[list(plan.present(release))] = plan.units_in(release)
     return counts
@@ -84,7 +89,7 @@ def persons_in(plan: GlmPlan, release: Release) -> Array:
 def sums_in(
     stage: PlannedRelease, release: Release, persons: float
 ) -> tuple[dict[str, Array], dict[str, float]]:
-    """Sums over all persons, and the noise in them, by block."""
+    """Return the sums over all participants and their noise standard deviations, by block."""
     bound = stage.bound
     assert isinstance(bound, BlocksBound)  # noqa: S101 - for the type checker
     sums = bound.split(release.values * persons)
@@ -94,15 +99,16 @@ def sums_in(
 def read_first_round(
     plan: GlmPlan, centring: Centring, stage: PlannedRelease, release: Release
 ) -> Learned:
-    """Read the first round."""
+    """Return location, scale and covariate adjustment from the sums of the first round."""
     there = centring.among(persons_in(plan, release))
     persons = there.groups.persons
     sums, noise = sums_in(stage, release, float(persons.sum()))
     norms = _norms(plan, persons, sums, noise)
-    # With one standard deviation more, as noise would otherwise look like differences of sites.
+    # One standard deviation is added, as noise would otherwise look like site differences.
     kept = (float(sums["kept"][0]) + noise["kept"]) / float(persons.sum())
     total = _total(plan, norms, kept, block_of(stage, "location").norm)
-    start, columns = plan.deviation, plan.columns
+    start = plan.deviation
+    columns = plan.columns
     adjustment, own = _adjust(plan, there, sums, noise)
     spread = 1.0
     if columns.slope:
@@ -110,7 +116,8 @@ def read_first_round(
         spread = float(np.sqrt(max(left, _LEAST_SPREAD)))
     ratio = norms.factor if plan.in_stated_units else 1.0
     unit = plan.narrowed * TOTAL_DEVIATION * ratio
-    location, scales = columns.location + start * norms.shift, start * norms.factor
+    location = columns.location + start * norms.shift
+    scales = start * norms.factor
     return Learned(
         norms=norms,
         location=location,
@@ -131,7 +138,10 @@ def block_of(stage: PlannedRelease, name: str) -> Block:
 
 
 def _total(plan: GlmPlan, norms: LearnedNorms, kept: float, reach: float) -> float:
-    """Variance about the learned centres over the usual one, never below what lies within sites."""
+    """Return the variance about the learned centres, relative to the usual one.
+
+    It is at least the part within sites.
+    """
     usual = plan.outcomes * plan.likeness.root
     about_start = squared_norm_ratio(max(kept, 0.0), reach, plan.likeness)
     centre = float(np.square(plan.likeness.encode(norms.shift[:, None])).sum()) / usual
@@ -143,18 +153,26 @@ def _norms(
     plan: GlmPlan, persons: Array, sums: dict[str, Array], noise: dict[str, float]
 ) -> LearnedNorms:
     own = {name: noise[name] for name in ("location", "kept", "size")}
-    kept, size = float(sums["kept"][0]), float(sums["size"][0])
+    kept = float(sums["kept"][0])
+    size = float(sums["size"][0])
     shares = _shares(plan, sums, noise, float(persons.sum()))
     look = LookSums(sums["location"], kept, size, shares, own)
     pairs = pair_weight(persons)
     width = STATED_WIDTH if plan.in_stated_units else MISSING_WIDTH
-    return learn_norms(look, plan.likeness, float(persons.sum()), pairs, width, plan.most_log)
+    return learn_norms(
+        sums=look,
+        likeness=plan.likeness,
+        persons=float(persons.sum()),
+        pairs=pairs,
+        width=width,
+        most=plan.most_log,
+    )
 
 
 def _shares(
     plan: GlmPlan, sums: dict[str, Array], noise: dict[str, float], participants: float
 ) -> EstimatedShares:
-    """Estimate the shares of the participants who have each outcome, all 1 without gaps."""
+    """Return the estimated shares of participants who have each outcome; 1 without gaps."""
     if ABSENT not in sums:
         return EstimatedShares(np.ones(plan.outcomes), np.zeros(plan.outcomes))
     parameters = plan.parameters
@@ -165,18 +183,20 @@ def _shares(
 def _adjust(
     plan: GlmPlan, there: Centring, sums: dict[str, Array], noise: dict[str, float]
 ) -> tuple[Adjustment, dict[str, float]]:
-    """The covariates' part; of a group without covariates, nothing is adjusted."""
-    persons, hidden, p = there.groups.persons, plan.hidden, plan.covariates
+    """Return the covariate adjustment and its noise; nothing is adjusted without covariates."""
+    persons = there.groups.persons
+    hidden = plan.hidden
+    p = plan.covariates
     means = np.zeros((len(persons), len(hidden)))
     means[:, hidden] = sums.get("means", np.zeros(0)).reshape(len(persons), int(hidden.sum()))
     own: dict[str, Any] = {n: noise.get(n, 0.0) for n in ("contrast", "moment", "means", "column")}
     covariates = CovariateSums(
-        sums.get("contrast", np.zeros(0)),
-        unpack_symmetric(sums["moment"]) if p else np.zeros((0, 0)),
-        means,
-        hidden,
-        own,
-        float(sums["column"][0]) if plan.columns.slope else None,
+        contrast=sums.get("contrast", np.zeros(0)),
+        moment=unpack_symmetric(sums["moment"]) if p else np.zeros((0, 0)),
+        means=means,
+        hidden=hidden,
+        noise=own,
+        column=float(sums["column"][0]) if plan.columns.slope else None,
     )
     information = there.information[0]
     if plan.design.grouped and not plan.columns.slope:

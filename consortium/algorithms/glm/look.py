@@ -1,7 +1,8 @@
-"""A site's half of the rounds before the contrast's: counts, a look at outcomes, and covariates.
+"""Statistics of a site for the rounds before the contrast: counts, first look and covariates.
 
-The look takes outcomes as they are, in norms that may be far off, and clips persons and not
-entries: who is far out shortens nobody else, and moves no block further than its bound.
+The first look uses the stated location and scale, which may be far off, and clips contributions,
+not entries. A participant with extreme values does not reduce the contribution of another, and
+moves no block by more than its bound.
 """
 
 import numpy as np
@@ -27,27 +28,32 @@ from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import clip_columns, clip_factors, clip_values, finite_values
 
-_FARTHEST = 1e4  # deviations, where norms are lost anyway; rounding grows with it
-_LEAST_DISTANCE = 1e-30  # squared, of a pair
+# Limit of the outcomes in standard deviations. Norms are lost at it, and rounding errors grow.
+_FARTHEST = 1e4
+_LEAST_DISTANCE = 1e-30  # smallest squared distance of a pair
 
 
 def glm_counts(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
-    """Mean over persons of t - ½, in the site's own place.
+    """Return the mean over participants of t - ½, at the site's own position.
 
-    Who is replaced moves it from one half to the other at the most, which is 1 over the persons.
+    Replacing a participant moves its t - ½ by at most 1, which is a change of 1 divided by the
+    number of participants.
 
     Returns
     -------
     array, length S
     """
-    block, sides = bound.block("counts"), sides_of(plan, data)
+    block = bound.block("counts")
+    sides = sides_of(plan, data)
     found = np.zeros(block.entries)
     found[query.site] = np.clip(sides, -block.norm, block.norm).sum() / len(sides)
     return bound.join({"counts": found})
 
 
 def glm_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
-    """Means over persons of the look, of a t̃ x, a x xᵀ (packed) and x in the site's own place.
+    """Return the means over participants of the first look, and of the covariates' sums.
+
+    These are a t̃ x, a x xᵀ (packed) and x at the site's own position.
 
     Returns
     -------
@@ -63,7 +69,7 @@ def glm_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -
 
 
 def glm_slope_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
-    """As `glm_norms`, with t x, x xᵀ, (t, x) in the site's own place, and t².
+    """Return the means of `glm_norms`, with t x, x xᵀ, (t, x) at the site's position, and t².
 
     Returns
     -------
@@ -78,7 +84,7 @@ def glm_slope_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBo
 
 
 def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
-    """Sum of <t, t>, cut."""
+    """Return the mean of <t, t>, clipped."""
     squares = np.square(people.contrast)
     if people.within is not None:
         own = people.within.contrast
@@ -88,16 +94,23 @@ def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
 
 
 def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -> dict[str, Array]:
-    """Sums of f R^-¼u and of f, and of logarithms of pairs' squared distances, over persons."""
+    """Return means of f R^-¼u, of f, and of logarithms of pairs' squared distances."""
     columns = plan.columns
     outcomes = Outcomes(
-        *(rows_of(data)[0], columns.outcomes, columns.location, plan.deviation),
-        *(_FARTHEST, plan.likeness, people.within),
+        table=rows_of(data)[0],
+        rows=columns.outcomes,
+        location=columns.location,
+        scales=plan.deviation,
+        limit=_FARTHEST,
+        likeness=plan.likeness,
+        within=people.within,
     )
     kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
-    reach, most = blocks.block("location").norm, most_log_in(blocks.block("size"))
+    reach = blocks.block("location").norm
+    most = most_log_in(blocks.block("size"))
     one, other = ring_of(data.person_hashes)
-    factors, squares = factors_within(reach, outcomes.sizes) * kept, dict[int | None, Array]()
+    factors = factors_within(reach, outcomes.sizes) * kept
+    squares = dict[int | None, Array]()
     names = {"location", ABSENT} & {block.name for block in blocks.blocks}
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
@@ -123,16 +136,19 @@ def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -
 def _covariates(
     plan: GlmPlan, query: Query, blocks: BlocksBound, people: Persons, columns: Array
 ) -> dict[str, Array]:
-    """Sums of covariates with the contrast and with each other, and by site, as far as planned."""
-    planned, count = {block.name: block for block in blocks.blocks}, len(people.contrast)
-    x, found = people.covariates, dict[str, Array]()
+    """Return means of covariates times the contrast, of their moment, and by site, as planned."""
+    planned = {block.name: block for block in blocks.blocks}
+    count = len(people.contrast)
+    x = people.covariates
+    found = dict[str, Array]()
     if "means" in planned:
         released = columns[plan.hidden]
         means = np.zeros((len(plan.groups.persons), len(released)))
         means[query.site] = clip_columns(released, planned["means"].norm).sum(axis=1) / count
         found["means"] = means
     if "contrast" in planned:
-        products, weighted = people.weight * people.contrast * x, np.sqrt(people.weight) * x
+        products = people.weight * people.contrast * x
+        weighted = np.sqrt(people.weight) * x
         if people.within is not None:
             within = people.within
             own = within.product(within.contrast, within.covariates)
@@ -145,9 +161,9 @@ def _covariates(
 
 
 def _all_rows(means: Array, weight: float, within: WithinUnits, norm: float) -> Array:
-    """Columns whose squares add up to a <x, xᵀ>, of every unit at most of this norm: p x (1 + K) U.
+    """Return columns whose moment is a <x, xᵀ>, clipped for every unit: p x (1 + K) U.
 
-    Squares of one unit's columns together are no larger than the sum of their traces.
+    The norm of the moment of one unit's columns is at most the sum of their squared norms.
     """
     rows = np.sqrt(weight * within.weight) * within.covariates
     columns = np.concatenate([means[:, None], rows], axis=1)

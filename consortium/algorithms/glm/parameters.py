@@ -1,4 +1,4 @@
-"""What a study says of a regression of every outcome."""
+"""Parameters of a regression of every outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _MOST_CORRELATION = 0.95
 _FAR_OFF, _FEW_OFF = 0.25, 10
 """Largest difference between the sum of a site's groups and its nominal number: relative, or a
 number of participants."""
-_IMPORTANCE = 0.5  # a coefficient of a column in units of its deviation is known as the contrast is
+# A coefficient, for one standard deviation of its column, is then as precise as the contrast.
+_IMPORTANCE = 0.5
 
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
 Location = Annotated[float, Field(ge=-1e12, le=1e12)]
@@ -42,12 +43,12 @@ Number = Count | Annotated[FiniteFloat, Field(ge=0, lt=1 << 31)]
 
 
 class Norms(FrozenModel):
-    """What is publicly known of the outcomes; what is not stated, or wrongly, is learned."""
+    """Public knowledge of the outcomes. Missing or wrong values are learned."""
 
     location: Location | tuple[Location, ...] | None = None
     """Usual value of the outcomes, in the view's unit (that of the column, for a table): one
-    number, or one for each. The first round learns where they really lie, from here; without it
-    from the middle of each column's limits."""
+    number, or one for each. The first round learns the true locations, starting from these values.
+    Without them it starts from the middle of each column's limits."""
     deviation: Deviation | tuple[Deviation, ...] | None = None
     """Standard deviation among participants of one group at one site, as papers report it: one
     number, or one for each outcome. Effects are reported in this unit. The first round learns one
@@ -65,16 +66,16 @@ class Norms(FrozenModel):
 
 
 class CovariateNorm(FrozenModel):
-    """What is publicly known of a covariate, in the column's unit."""
+    """Public knowledge of a covariate, in the column's unit."""
 
     mean: Location
     """Usual mean among participants."""
     deviation: Deviation
-    """Usual standard deviation among all participants. Columns are cut at 2.5 of it, and slopes are
-    reported for one."""
+    """Usual standard deviation among all participants. Columns are clipped at 2.5 times this value,
+    and slopes are reported for a change by one of it."""
     within: Deviation | None = None
-    """Usual standard deviation among the participants of one site, which decides how well a slope
-    is known (default: the part that declared site means leave, or 0.9 of ``deviation``)."""
+    """Usual standard deviation among the participants of one site, which determines the precision
+    of a slope (default: the part that declared site means leave, or 0.9 of ``deviation``)."""
 
     @model_validator(mode="after")
     def _smaller_within(self) -> CovariateNorm:
@@ -87,75 +88,74 @@ class GlmParameters(AnalysisParameters):
     """Parameters of `glm`."""
 
     outcomes: ViewName | Annotated[tuple[ViewName, ...], Field(min_length=1)]
-    """View, or views, whose every entry is explained."""
+    """View, or views, with the outcomes. Every entry of them is regressed."""
     formula: Annotated[str, StringConstraints(max_length=2000)] = ""
-    """Columns that explain, with + between them, as in `diagnosis + age + sex`; `diagnosis * age`
-    is both with their product, `diagnosis:age` that alone, and `I(age**2)` a square. A column of
-    several levels stands for all of them but the first. Every site has a constant of its own."""
+    """Predictors, with + between them, as in `diagnosis + age + sex`. `diagnosis * age` means both
+    columns and their product, `diagnosis:age` only the product, and `I(age**2)` a square. A column
+    of several levels is replaced by dummy columns of every level except the first. Every site has a
+    constant of its own."""
     contrasts: Contrasts | Literal["all"] = Field(default_factory=dict)
-    """Name of the effect that is asked for, and the column that it is of: a column of two levels
-    (the second against the first), `column=level` of one with more, or a column with limits or a
-    product, whose slope is asked for. Or 'all': every coefficient, of which `consortium contrast`
-    makes others at no further price; the formula's first column is then the one that comes out
-    best."""
+    """Name and column of the effect to estimate: a column of two levels (the second minus the
+    first), `column=level` for a column with more, or a column with limits or a product, for its
+    slope. Or 'all' for every coefficient, from which `consortium contrast` computes others without
+    further privacy loss; the formula's first column then has the smallest errors."""
     model: StatsModel | None = None
-    """A BIDS Stats Model in the place of `formula` and `contrasts`: the content of its file, which
-    is YAML as it is. One node of level Dataset; limits and levels of its columns are the study's.
-    What can't be said exactly is refused."""
+    """BIDS Stats Model instead of `formula` and `contrasts`: the content of its file, which is also
+    YAML. It has one node of level Dataset; limits and levels of its columns are the study's. A
+    model without an exact equivalent is rejected."""
     groups: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
     """Nominal number of participants of each level of the contrast's column, in the levels' order,
-    by site. The plan and its forecast are made for these; the true numbers are released with noise
-    in a first round. None for a slope. With `units` of units, of which one with rows of several
-    levels counts as its rows' parts."""
+    by site. The plan and its forecast use these numbers; the true ones are released with noise in a
+    first round. Not for a slope. With `units`, numbers of units; a unit with rows of several levels
+    counts in proportion to its rows."""
     units: Units | None = None
-    """Families, or participants with several sessions, each one unit of privacy with a random
-    intercept: see below. By default a participant is one row."""
+    """Families, or participants with several sessions, as units of privacy with a random intercept:
+    see below. By default a participant is one row."""
     averages: dict[Label, tuple[OutcomeName, ...]] = Field(default_factory=dict, max_length=200)
-    """Groups of outcomes, such as lobes, whose mean effect is reported with an error of its own:
-    names of outcomes, `*` standing for any letters."""
+    """Groups of outcomes, such as lobes, whose mean effect is reported with its own standard error:
+    names of outcomes, with `*` for any letters."""
     norms: Norms = Field(default_factory=Norms)
-    """What is publicly known of the outcomes' location and deviation, to start from: see below."""
+    """Public knowledge of the outcomes' location and scale, as starting values: see below."""
     covariates: dict[Term, CovariateNorm] = Field(default_factory=dict)
-    """Usual mean and standard deviations of columns with limits; by default the middle of the
-    limits and a quarter of the distance between them."""
+    """Usual mean and standard deviation of columns with limits; by default the middle of the limits
+    and a quarter of the distance between them."""
     site_means: dict[Term, dict[Label, FiniteFloat]] = Field(default_factory=dict)
-    """Sites' own means of columns that explain, in the column's unit, by site (of a column of two
-    levels the part of the participants who are of the second). They become public, as the numbers
-    in `groups` do: the promise then holds with declared numbers held constant. Without them noisy
-    means are released."""
+    """Sites' means of predictors, in the column's unit, by site (for a column of two levels, the
+    fraction of the participants with the second). They become public, as the numbers in `groups`
+    do: the guarantee then applies with declared numbers held constant. Without them, noisy means
+    are released."""
     gap: float = Field(default=0.3, ge=0, le=3)
-    """Largest difference of the groups in a covariate that is expected, in its standard
-    deviations. State it where the groups differ much, as the sexes do in head size (about 1.2):
-    the budget and the forecast follow it."""
+    """Largest expected difference of the groups in a covariate, in its standard deviations. State
+    it if groups differ much, as the sexes do in head size (about 1.2): the budget and the forecast
+    depend on it."""
     explained: float = Field(default=0.15, gt=0, lt=1)
-    """Part of an outcome's variance that the covariates explain, from the literature: too small a
-    number makes tests a little too bold where noise is large."""
+    """Fraction of an outcome's variance that the covariates explain, from the literature: a value
+    that is too small makes p-values slightly too small if noise is large."""
     detect: float = Field(default=0.5, gt=0, le=10)
-    """Smallest effect that the study must be able to find, in standard deviations within groups and
-    sites."""
+    """Smallest effect that the study must be able to detect, in standard deviations within groups
+    and sites."""
     anyway: bool = False
-    """Run the study even though it can't find what `detect` says, or one site could do better
-    alone."""
+    """Run the study even if it cannot detect an effect of size `detect`, or the largest site could
+    detect smaller ones by itself."""
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     """Level of the intervals."""
     discoveries: float = Field(default=0.05, gt=0, lt=0.5)
-    """Accepted part of false ones among discoveries."""
+    """Accepted false discovery rate."""
     shares: Part | dict[str, Part] | None = None
-    """In place of `groups`: fraction of the participants that is expected to be of the contrast's
-    level, at all sites or by site. A wrong one costs precision only."""
+    """Instead of `groups`: expected fraction of the participants with the contrast's level, at all
+    sites or by site. A wrong fraction costs precision only."""
     basis: Literal["entries", "smooth"] = "entries"
-    """What is released of the outcomes: 'entries', every one of them; 'smooth', for one view of
-    images that has a number for every voxel: their coefficients in a public basis of smooth maps,
-    of which the maps of all voxels are then made. With fewer numbers there is less noise; details
-    finer than half the cutoff are smoothed away."""
+    """Numbers that are released for the outcomes: 'entries' for every outcome; 'smooth', for one
+    view of images that has a number for every voxel or vertex, for their coefficients in a public
+    basis of smooth maps, from which maps of all voxels are computed. Fewer numbers have less noise;
+    details finer than half the cutoff are smoothed away."""
     smoothness: float | None = Field(default=None, ge=1, le=100)
-    """With `basis: smooth` only: how smooth the participants' images are, as the full width of a
-    Gaussian kernel at half its maximum in mm (the smoothing that was asked for, together with the
-    images' own)."""
+    """With `basis: smooth` only: smoothness of the participants' images, as the full width of a
+    Gaussian kernel at half its maximum in mm (applied smoothing and the images' own combined)."""
     cutoff: float | None = Field(default=None, gt=0, le=1000)
     """With `basis: smooth` only: shortest wavelength in mm, about twice the finest detail. By
-    default 1.25 to 2.5 times the smoothness, the longer the more noise there is, of those that the
-    voxels and a thousand maps allow."""
+    default 1.25 to 2.5 times the smoothness, longer with more noise, among those that the voxels
+    and a thousand maps allow."""
     _views: tuple[View, ...] = PrivateAttr(default=())
 
     @model_validator(mode="before")
@@ -166,7 +166,8 @@ class GlmParameters(AnalysisParameters):
         model = values["model"]
         if isinstance(model, str):
             raise ValueError(
-                "model: give the file's content and not its name: what sites agree to is one file"
+                "model: must be the content of the model's file, got a name. Sites approve a "
+                "single file; copy the content into it."
             )
         views = (info.context or {}).get("features") or ()
         outcomes = values.get("outcomes", ())
@@ -179,7 +180,7 @@ class GlmParameters(AnalysisParameters):
         formula, contrasts = formula_of(StatsModel.model_validate(model), levels)
         said = {"formula": formula, "contrasts": contrasts}
         if any(values.get(name) and values[name] != own for name, own in said.items()):
-            raise ValueError("model: it says formula and contrasts; leave these out")
+            raise ValueError("model: it replaces formula and contrasts. Remove these.")
         return {**values, **said}
 
     @model_validator(mode="before")
@@ -187,8 +188,8 @@ class GlmParameters(AnalysisParameters):
     def _always_counted(cls, values: Any) -> Any:
         if isinstance(values, dict) and "counts" in values:
             raise ValueError(
-                "counts: numbers of participants of a group are always released with noise; leave "
-                "'counts' out and give 'groups' or 'shares'"
+                "counts: numbers of participants of a group are always released with noise. Remove "
+                "'counts' and give 'groups' or 'shares'."
             )
         return values
 
@@ -199,8 +200,8 @@ class GlmParameters(AnalysisParameters):
             asked = values["contrasts"]
             if asked != "all" and not (isinstance(asked, dict) and len(asked) == 1):
                 raise ValueError(
-                    "contrasts: give one name with the column that it is of, as patients: "
-                    "diagnosis, or say all, of which others are made afterwards"
+                    "contrasts: must be one name with its column, such as 'patients: diagnosis', "
+                    "or 'all', from which others are computed afterwards"
                 )
         return values
 
@@ -208,72 +209,72 @@ class GlmParameters(AnalysisParameters):
     def _complete(self, info: ValidationInfo) -> GlmParameters:
         self._views = tuple((info.context or {}).get("features") or ())
         if not self.formula or not self.contrasts:
-            raise ValueError("formula: give 'formula' and 'contrasts', or a 'model'")
+            raise ValueError("formula: either 'formula' and 'contrasts' or 'model' is required")
         terms = self.terms
         if len(terms) > _MOST_TERMS:
-            raise ValueError(f"formula: name {_MOST_TERMS} columns and products at most")
+            raise ValueError(f"formula: must have at most {_MOST_TERMS} columns and products")
         if self.importance and any(len(factors(term)) > 1 for term in terms):
             raise ValueError(
-                "contrasts: 'all' is for a formula without products and squares; name one contrast"
+                "contrasts: 'all' requires a formula without products and squares. Name one "
+                "contrast instead."
             )
         if without_levels(self.contrasted) not in terms:
             raise ValueError(
-                f"contrasts: {self.contrasted} is not in the formula; add the column to it"
+                f"contrasts: {self.contrasted} must be in the formula. Add the column to it."
             )
         known = {name for view in self._views for name, _ in view.single_columns}
         strange = sorted(set(self.covariates) - known - set(terms))
         if strange:
-            raise ValueError(f"covariates: there is no column {strange[0]}; correct its name")
+            raise ValueError(f"covariates: {strange[0]} is not a column. Correct its name.")
         if self.shares is not None and self.groups:
-            raise ValueError("shares: 'groups' states what is expected; leave 'shares' out")
+            raise ValueError("shares: 'groups' already states the expected fractions. Remove one.")
         self._check_basis()
         self._check_units()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
-            raise ValueError("groups: give each site a number of participants for each level")
+            raise ValueError("groups: each site must have a number of participants for each level")
         if any(sum(counts) < 1 for counts in self.groups.values()):
-            raise ValueError("groups: a site without participants can't take part; leave it out")
+            raise ValueError("groups: each site must have at least one participant")
         return self
 
     def _check_units(self) -> None:
         counts = [count for of_site in self.groups.values() for count in of_site]
         if self.units is None and any(count != int(count) for count in counts):
-            raise ValueError("groups: participants are whole numbers; correct them")
+            raise ValueError("groups: numbers of participants must be integers")
         if self.units is not None and self.importance:
             raise ValueError(
-                "units: the errors of other coefficients would hold for one correlation within "
-                "units alone; name one contrast instead of 'all'"
+                "units: the errors of other coefficients would be valid for only one correlation "
+                "within units. Name one contrast instead of 'all'."
             )
         outcomes = [view for view in self._views if view.name in self.outcome_views]
         if self.units is not None and any(view.stated_gaps for view in outcomes):
             raise ValueError(
-                "units: a row that lacks an outcome is left out of its unit; set the views' gaps: 0"
+                "units: a row without an outcome is excluded from its unit. Set 'gaps: 0' in the "
+                "views."
             )
 
     def _check_basis(self) -> None:
         if not self.smooth:
             if self.smoothness is not None or self.cutoff is not None:
-                raise ValueError("smoothness: it is for basis: smooth; leave it and cutoff out")
+                raise ValueError("smoothness: requires 'basis: smooth', as does cutoff")
             return
         if self.smoothness is None:
-            raise ValueError("smoothness: basis: smooth needs it; say how smooth the images are")
+            raise ValueError("smoothness: is required by 'basis: smooth'")
         if self.importance or self.averages or len(self.outcome_views) > 1:
-            raise ValueError(
-                "basis: smooth is for one contrast of one view; name both, without averages"
-            )
+            raise ValueError("basis: smooth requires one contrast of one view, without averages")
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """What a study makes public by stating it, in words."""
+        """Statements on numbers that the study file makes public."""
         statements = {
-            "sites' means that the study file declares: the promise holds with declared numbers "
-            "held constant": bool(self.site_means),
+            "sites' means that the study file declares: the privacy guarantee applies with "
+            "declared numbers held constant": bool(self.site_means),
         }
         return tuple(what for what, stated in statements.items() if stated)
 
     @property
     def grouped(self) -> Units | None:
-        """Who is one unit of privacy, if a unit may have several rows."""
+        """Unit of privacy, if a unit may have several rows."""
         return self.units
 
     @property
@@ -293,17 +294,17 @@ class GlmParameters(AnalysisParameters):
 
     @property
     def contrasted(self) -> str:
-        """Column (or level of one) that the contrast is of."""
+        """Column, or level of a column, of the contrast."""
         return self.terms[0] if self.contrasts == "all" else next(iter(self.contrasts.values()))
 
     @property
     def importance(self) -> float:
-        """κ: weight of the other coefficients beside the contrast; 0 if they stay unknown."""
+        """κ, weight of the other coefficients relative to the contrast; 0 if not released."""
         return _IMPORTANCE if self.contrasts == "all" else 0.0
 
     @property
     def counted(self) -> bool:
-        """Whether numbers of participants of a group are released: for all but a slope."""
+        """Whether numbers of participants of a group are released, as for all but slopes."""
         return bool(self.groups) or self.shares is not None
 
     @property
@@ -323,7 +324,7 @@ class GlmParameters(AnalysisParameters):
 
     @property
     def views(self) -> tuple[Any, ...]:
-        """The study's views; none where parameters were made without a study."""
+        """Views of the study; empty if the parameters were created without a study."""
         return self._views
 
     def check_sites(self, sites: Sequence[str]) -> None:
@@ -331,24 +332,25 @@ class GlmParameters(AnalysisParameters):
         named = self.shares if isinstance(self.shares, dict) else self.groups
         if (named or named is self.shares) and set(sites) != set(named):
             missing = sorted(set(sites) ^ set(named))
-            field, what = ("groups", "numbers") if self.groups else ("shares", "part")
+            field, what = ("groups", "numbers") if self.groups else ("shares", "fraction")
             raise StudyError(
-                f"field 'analysis.{field}': {', '.join(missing)}: give the {what} of participants "
-                "of every site of the study, and of no other."
+                f"field 'analysis.{field}': {', '.join(missing)}: the {what} of participants must "
+                "be given for every site of the study, and no other."
             )
 
         for column, means in self.site_means.items():
             if set(sites) != set(means):
                 missing = sorted(set(sites) ^ set(means))
                 raise StudyError(
-                    f"field 'analysis.site_means': {', '.join(missing)}: give the mean of "
-                    f"'{column}' at every site of the study, and at no other."
+                    f"field 'analysis.site_means': {', '.join(missing)}: the mean of '{column}' "
+                    "must be given for every site of the study, and no other."
                 )
 
     def check_sizes(self, participants: Mapping[str, int]) -> None:
         """Raise StudyError if `groups` contradicts the nominal numbers of participants."""
         for site, sizes in self.groups.items():
-            stated, nominal = sum(sizes), participants.get(site)
+            stated = sum(sizes)
+            nominal = participants.get(site)
             if nominal is not None and abs(stated - nominal) > max(_FAR_OFF * nominal, _FEW_OFF):
                 raise StudyError(
                     f"field 'analysis.groups': {site} has {stated:g} participants in all groups, "
@@ -356,7 +358,7 @@ class GlmParameters(AnalysisParameters):
                 )
 
     def joined(self, sites: Sequence[str], more: Sequence[str]) -> GlmParameters:
-        """The same with further sites, of the mean shares and groups."""
+        """Return the parameters with further sites, which have the mean shares and groups."""
         update: dict[str, Any] = {}
         if isinstance(self.shares, dict):
             usual = sum(self.shares.values()) / len(sites)

@@ -1,6 +1,6 @@
-"""A site's persons as a plan of `glm` sees them: their columns in public units, and who is kept.
+"""Participants of a site as a plan of `glm` uses them: columns in public units, and exclusions.
 
-What is read here is cut to public limits first, entry by entry, and who lacks a value adds nothing.
+Each entry is first clipped to public limits. A participant who lacks a value contributes 0.
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,32 +21,32 @@ from consortium.algorithms.glm.rows import (
 from consortium.algorithms.units import Units
 from consortium.privacy.clipping import clip_columns
 
-_AT_ONCE = 1024  # entries
+_AT_ONCE = 1024  # entries of a chunk
 
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """A site's persons."""
+    """Participants of a site."""
 
     contrast: Array
-    """Length n. t̃ = t - q_s, or t of a column with limits; 0 for who is left out."""
+    """t̃ = t - q_s, or t of a column with limits, length n; 0 for excluded participants."""
     covariates: Array
-    """p x n. x, clipped; 0 for who is left out."""
+    """x, clipped, p x n; 0 for excluded participants."""
     weight: float
     """a_s."""
     largest: float
     """m_s; 0 for a column with limits."""
     kept: Array
-    """True or false, length n. Who has group and covariates."""
+    """Participants who have group and covariates, boolean, length n."""
     column: Array = field(default_factory=lambda: np.zeros(0))
-    """Length n. t of a column with limits, before it was clipped together with the covariates: an
-    outcome follows it, and not what is left of it."""
+    """t of a column with limits, length n, before it was clipped together with the covariates.
+    Outcomes depend on this value and not on the clipped one."""
     within: WithinUnits | None = None
-    """Of units with several rows, whose means all else is then."""
+    """Deviations of rows for units of several rows. All other fields are then means of units."""
 
 
 def persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
-    """Read group and covariates."""
+    """Read group and covariates of a site's participants."""
     table, many = rows_of(data)
     own, weight = _part_and_weight(plan, query)
     group = table[plan.columns.group.row].astype(np.float64)
@@ -60,26 +60,37 @@ def persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
 
 
 def sloped_persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
-    """Read a column with limits, and the covariates."""
+    """Read a column with limits and the covariates of a site's participants."""
     table, many = rows_of(data)
     columns, kept = _covariates(plan, table, query.site)
     clipped = clip_columns(columns, plan.design.covariate_reach) * kept
-    found = Persons(clipped[0], clipped[1:], 1.0, 0.0, kept, columns[0] * kept)
+    found = Persons(
+        contrast=clipped[0],
+        covariates=clipped[1:],
+        weight=1.0,
+        largest=0.0,
+        kept=kept,
+        column=columns[0] * kept,
+    )
     units = plan.parameters.units
     return found if units is None else _by_unit(plan, units, found, table, many)
 
 
 def _by_unit(plan: GlmPlan, units: Units, rows: Persons, table: Table, many: int) -> Persons:
-    """Units in the place of rows; a row that lacks anything is none."""
+    """Return units instead of rows; a row that lacks any value is ignored."""
     there = (rows.kept & _complete(table, plan.columns.outcomes)).reshape(many, -1)
     shape = len(rows.covariates), many, there.shape[1]
     column = rows.column if len(rows.column) else rows.contrast
-    contrast, column = rows.contrast.reshape(shape[1:]), column.reshape(shape[1:])
+    contrast = rows.contrast.reshape(shape[1:])
+    column = column.reshape(shape[1:])
     covariates = rows.covariates.reshape(shape)
     within = within_units(there, contrast, column, covariates, units.correlation)
     contrast, column = ((each * within.parts).sum(axis=0) for each in (contrast, column))
-    covariates, lift = within.mean(rows.covariates), plan.lift
-    means, deviations, weight = covariates, within.covariates, within.weight
+    covariates = within.mean(rows.covariates)
+    lift = plan.lift
+    means = covariates
+    deviations = within.covariates
+    weight = within.weight
     if plan.columns.slope:  # which is bounded together with the covariates
         means = np.vstack([contrast, means])
         deviations = np.concatenate([within.contrast[None], deviations])
@@ -91,11 +102,19 @@ def _by_unit(plan: GlmPlan, units: Units, rows: Persons, table: Table, many: int
         weight = smaller_weight(weight, means, deviations, most)
     kept = np.asarray(there.any(axis=0))
     own = replace(within, weight=weight)
-    return Persons(contrast, covariates, rows.weight, rows.largest, kept, column, own)
+    return Persons(
+        contrast=contrast,
+        covariates=covariates,
+        weight=rows.weight,
+        largest=rows.largest,
+        kept=kept,
+        column=column,
+        within=own,
+    )
 
 
 def _complete(table: Table, entries: Array) -> Array:
-    """Which rows have a number in each of some entries, a few at a time."""
+    """Return which rows have a number in each of some entries, computed in chunks."""
     complete = np.ones(table.shape[1], dtype=np.bool_)
     for start in range(0, len(entries), _AT_ONCE):
         complete &= np.isfinite(table[entries[start : start + _AT_ONCE]]).all(axis=0)
@@ -103,9 +122,9 @@ def _complete(table: Table, entries: Array) -> Array:
 
 
 def sides_of(plan: GlmPlan, data: SiteData) -> Array:
-    """½ for persons of the second group, -½ for those of the first, 0 for who has none.
+    """Return ½ for participants of the second group, -½ for the first, and 0 if it is missing.
 
-    Of units the mean over rows, which lies between.
+    For units it is the mean over rows, which is between these values.
     """
     table, many = rows_of(data)
     group = table[plan.columns.group.row].astype(np.float64)
@@ -116,9 +135,10 @@ def sides_of(plan: GlmPlan, data: SiteData) -> Array:
 
 
 def _part_and_weight(plan: GlmPlan, query: Query) -> tuple[float, float]:
-    """q_s and a_s; where q_s were released, a_s is worked out here and by nobody else."""
+    """Return q_s and a_s. If q_s was released, a_s is computed from it here."""
     if plan.columns.slope:
-        own, weight = plan.groups.proportions, plan.choice.weights
+        own = plan.groups.proportions
+        weight = plan.choice.weights
         return float(own[query.site]), float(weight[query.site])
     part = query.arguments["proportions"][query.site]
     known = np.clip(part if np.isfinite(part) else 0.5, 0.0, 1.0)
@@ -126,7 +146,7 @@ def _part_and_weight(plan: GlmPlan, query: Query) -> tuple[float, float]:
 
 
 def _covariates(plan: GlmPlan, table: Table, site: int) -> tuple[Array, Array]:
-    """Columns that persons are clipped by, from the site's declared means; and who has them."""
+    """Return the clipped columns, centred on the site's declared means, and complete rows."""
     entries, means, scales = clipped_columns(plan.columns)
     rows = np.array([entry.row for entry in entries], dtype=np.int64)
     means = means + scales * np.nan_to_num(plan.declared[site])
@@ -138,7 +158,7 @@ def _covariates(plan: GlmPlan, table: Table, site: int) -> tuple[Array, Array]:
 def standardize_outcomes(
     rows: Array, means: Array, scales: Array, limit: float
 ) -> tuple[Array, Array]:
-    """Deviations over scales, cut to a limit and 0 where missing; and what is not missing."""
+    """Return standardized values, clipped and 0 if missing, and the mask of known values."""
     values = np.subtract(rows, means[:, None], dtype=np.float64)
     values /= scales[:, None]
     known = ~np.isnan(values)

@@ -1,7 +1,7 @@
-"""What a regression of every outcome will release, from the study alone.
+"""Planned releases of a regression of every outcome, from the study file only.
 
-The persons of each group stand in the study, or, where they are to be counted, what part of the
-persons is expected to be of which: the plan needs neither data nor the sites' own word.
+The study states the participants of each group, or the expected fraction if they are counted. So
+the plan needs neither data nor messages from sites.
 """
 
 import math
@@ -46,11 +46,11 @@ from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
-_MOST_SPREAD = 4.0  # E
-_LIFT, _SLOPE_LIFT = 3.0, 2.0  # with the least error at ρ of .3 and .6, and ε of 3 and 8
-_LOOK_REACH, _LOOK_MORE = 0.6, 2.0  # L: over the usual norm, and what a single outcome needs
-_MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # of means of outcomes, over what is usual
-_MOST_LOST, _MOST_TAIL = 0.5, 1.0  # over B_u, and of the mean outcome in deviations
+_MOST_SPREAD = 4.0  # limit of E
+_LIFT, _SLOPE_LIFT = 3.0, 2.0  # smallest error at ρ of 0.3 and 0.6, and ε of 3 and 8
+_LOOK_REACH, _LOOK_MORE = 0.6, 2.0  # norm of L: over the usual norm, and added for one outcome
+_MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # for means of outcomes, relative to usual values
+_MOST_LOST, _MOST_TAIL = 0.5, 1.0  # over B_u, and for the mean outcome in standard deviations
 STAGES = {
     "counts": "counts",
     "norms": "norms",
@@ -58,18 +58,16 @@ STAGES = {
     "contrast": "contrast",
     "slope": "contrast",
 }
-"""Stages by their statistics."""
+"""Stages by statistic."""
 
 
 class GlmPlan(AnalysisPlan[GlmParameters]):
-    """A study's releases: of counts if nobody states them, of norms and covariates, and effects.
-
-    Raises StudyError if names are unknown, or no site has both groups.
+    """Releases of a study: counts if there are groups, norms and covariates, and effects.
 
     Parameters
     ----------
     outcomes : int, optional
-        Plan for so many outcomes instead of those there are.
+        Number of outcomes to plan for (default: those of the study).
     """
 
     def __init__(
@@ -89,8 +87,8 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             self.groups = self.groups.knowing(self.declared[:, 0])
         if not self.groups.spread.any():
             raise StudyError(
-                "field 'analysis.groups': no site has participants of both groups, so that group "
-                "can't be distinguished from site; add a site that has."
+                "field 'analysis.groups': at least one site must have participants of both groups, "
+                "because group and site could not be distinguished otherwise."
             )
         if parameters.smooth:
             places = smooth_places(parameters, shape)
@@ -102,20 +100,22 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def _design(self, likeness: OutcomeCorrelation) -> Design:
         parameters = self.parameters
         return Design(
-            *(self.outcomes, self.covariates, self.groups),
-            self.shape.noise / math.sqrt(1 - self.look_share),
-            likeness,
-            parameters.gap,
-            parameters.explained,
-            parameters.importance,
-            len(self.columns.averages),
-            int(self.hidden.sum()),
-            parameters.units is not None,
-            self.lift,
+            outcomes=self.outcomes,
+            covariates=self.covariates,
+            groups=self.groups,
+            noise=self.shape.noise / math.sqrt(1 - self.look_share),
+            likeness=likeness,
+            gap=parameters.gap,
+            explained=parameters.explained,
+            importance=parameters.importance,
+            averages=len(self.columns.averages),
+            hidden=int(self.hidden.sum()),
+            grouped=parameters.units is not None,
+            lift=self.lift,
         )
 
     def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
-        """The cut-off with the least error, where what is smoothed away is an error, too."""
+        """Return the cut-off with the smallest error, including loss of signal by smoothing."""
         tried = list[tuple[float, float, Design]]()
         for cutoff in cutoffs:
             likeness = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
@@ -127,36 +127,40 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def hidden(self) -> Array:
-        """Which columns' means by site are released, and not declared."""
+        """Columns whose means by site are released instead of declared, boolean."""
         return np.asarray(np.isnan(self.declared).any(axis=0))
 
     @property
     def likeness(self) -> OutcomeCorrelation:
-        """How alike outcomes are taken to be, and what is released of them."""
+        """Stated correlation of the outcomes, with the numbers that are released for them."""
         return self.design.likeness
 
     @property
     def rows(self) -> int:
-        """Coefficients of an outcome that are released: the contrast's, or all."""
+        """Number of released coefficients of an outcome: only the contrast, or all."""
         return 1 + self.covariates if self.parameters.importance else 1
 
     @property
     def choice(self) -> ChosenBound:
-        """The clipping bound and all that follows from it."""
+        """Clipping bound with the values that follow from it."""
         return self.design.choice
 
     @property
     def look_share(self) -> float:
-        """r_N: part of the budget that centre, scale and gaps of the outcomes are learned with."""
+        """r_N: share of the budget for location, scale and missing values of the outcomes."""
         known = LOOK_SHARE if self.parameters.norms.complete else BLIND_LOOK_SHARE
         return known + (COVERAGE_SHARE if self.parameters.gaps else 0.0)
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """The counts, if they are released, the look with the covariates' sums, and T."""
-        shares, sites = self.choice.shares, len(self.groups.persons)
-        rest, clipped, found = 1 - self.look_share, self.design.clipped_columns, []
-        heard, slope = dict[str, tuple[int, ...]](), self.columns.slope
+        """Counts (if there are groups), first look with the covariates' sums, and T."""
+        shares = self.choice.shares
+        sites = len(self.groups.persons)
+        rest = 1 - self.look_share
+        clipped = self.design.clipped_columns
+        found = []
+        heard = dict[str, tuple[int, ...]]()
+        slope = self.columns.slope
         if not slope:
             part = rest * shares["counts"]
             found.append(self._release("counts", self._counts, {}, part))
@@ -179,7 +183,15 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         self, stage: str, bound: BlocksBound, forms: dict[str, tuple[int, ...]], part: float
     ) -> PlannedRelease:
         name = f"glm_{stage}"
-        return PlannedRelease(STAGES[stage], name, bound.entries, bound, 1, part, forms)
+        return PlannedRelease(
+            stage=STAGES[stage],
+            statistic=name,
+            entries=bound.entries,
+            bound=bound,
+            rounds=1,
+            share=part,
+            arguments=forms,
+        )
 
     @property
     def _counts(self) -> BlocksBound:
@@ -187,12 +199,17 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def _first(self) -> list[Block]:
-        """Blocks of the look and of the covariates, with their parts of the whole budget."""
-        p, reach, shares = self.covariates, self.design.covariate_reach, self.choice.shares
-        rest, blocks = 1 - self.look_share, self._look
+        """Blocks of the first look and of the covariates, with their shares of the whole budget."""
+        p = self.covariates
+        reach = self.design.covariate_reach
+        shares = self.choice.shares
+        rest = 1 - self.look_share
+        blocks = self._look
         if p:
-            limit, square = self.lift * self.design.product_reach, self.lift * reach**2
-            moment, size = math.sqrt(2) * square, packed_size(p)
+            limit = self.lift * self.design.product_reach
+            square = self.lift * reach**2
+            moment = math.sqrt(2) * square
+            size = packed_size(p)
             blocks += [
                 Block("contrast", p, limit, 2 * limit, rest * shares["contrast"]),
                 Block("moment", size, square, moment, rest * shares["moment"]),
@@ -207,7 +224,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def lift(self) -> float:
-        """By how much what a unit's rows add may raise a bound: with noise, where rows differ."""
+        """Factor on bounds for differences between a unit's rows; 1 if there are none."""
         units = self.parameters.units
         if units is None or (self.shape.noise > 0 and not units.differ):
             return 1.0
@@ -216,7 +233,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def narrowed(self) -> float:
-        """Expected deviation of a unit's mean over that of one row."""
+        """Expected standard deviation of a unit's mean, relative to that of one row."""
         units = self.parameters.units
         return 1.0 if units is None else units.deviation
 
@@ -224,10 +241,13 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def _look(self) -> list[Block]:
         """Blocks of the first look at the outcomes."""
         reach = _LOOK_REACH * math.sqrt(self.outcomes * self.likeness.root) + _LOOK_MORE
-        most, gaps = self.most_log, self.parameters.gaps
-        part, blocks = self.look_share, list[Block]()
+        most = self.most_log
+        gaps = self.parameters.gaps
+        part = self.look_share
+        blocks = list[Block]()
         if gaps:
-            part, blocks = part - COVERAGE_SHARE, [absent_block(self.outcomes, gaps)]
+            part = part - COVERAGE_SHARE
+            blocks = [absent_block(self.outcomes, gaps)]
         return [
             Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
             Block("kept", 1, 1.0, 1.0, KEPT_PART * part),
@@ -237,22 +257,25 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def most_log(self) -> float:
-        """What logarithms of pairs' squared distances are cut to: more where nothing is known."""
+        """Limit of logarithms of pairs' squared distances, doubled if the scale is unknown."""
         known = self.in_stated_units or bool(self.columns.limited.all())
         return MOST_LOG if known else 2 * MOST_LOG
 
     @property
     def in_stated_units(self) -> bool:
-        """Whether effects are told in stated deviations, and not in those that are learned."""
+        """Whether effects are reported in stated standard deviations, instead of learned ones."""
         return self.parameters.norms.deviation is not None
 
     @property
     def _second(self) -> BlocksBound:
-        choice, groups = self.choice, len(self.columns.averages)
-        effects, divisor = choice.reach * choice.norm, choice.divisor * self.lift
+        choice = self.choice
+        groups = len(self.columns.averages)
+        effects = choice.reach * choice.norm
+        divisor = choice.divisor * self.lift
         room = self.design.room
         squares = room * math.sqrt(self.lift) * (1.2 * math.sqrt(self.outcomes + groups) + 2)
-        shares, below = self.design.fixed_shares, 1.0 if self.columns.slope else BELOW
+        shares = self.design.fixed_shares
+        below = 1.0 if self.columns.slope else BELOW
         return bound_blocks(
             [
                 Block(
@@ -273,7 +296,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def _of_tails(self) -> list[Block]:
-        """Blocks of what clipping takes: of every outcome, of their mean, and in which group."""
+        """Blocks for the loss by clipping, for every outcome, for their mean, and by group."""
         lost = _MOST_LOST * self.choice.norm
         lean = (SLOPE_MOST_LEAN if self.columns.slope else MOST_LEAN) * self.choice.reach
         found = {
@@ -289,9 +312,11 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def _of_means(self) -> list[Block]:
-        """Blocks of the means of outcomes: with the covariates, and their squares."""
-        shares, averages = self.design.mean_shares, self.columns.averages
-        correlation, p = self.parameters.norms.correlation, self.covariates
+        """Blocks for means of outcomes: their products with the covariates, and their squares."""
+        shares = self.design.mean_shares
+        averages = self.columns.averages
+        correlation = self.parameters.norms.correlation
+        p = self.covariates
         usual = correlation + (1 - correlation) * np.square(averages).sum(axis=1)
         product = self.design.room * _MOST_PRODUCT * math.sqrt(p * float(usual.sum()))
         square = self.design.room * _MOST_SQUARE * float(np.linalg.norm(usual))
@@ -303,17 +328,17 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def deviation(self) -> Array:
-        """Deviations that are started from: of units' means, where units have several rows."""
+        """Initial standard deviations (of unit means if units have several rows)."""
         return self.narrowed * self.columns.deviation
 
     @property
     def most_missing(self) -> float:
-        """Fraction of the outcomes that a participant may lack. Others are left out."""
+        """Fraction of the outcomes that a participant may lack. Others are excluded."""
         return self.parameters.gaps or MOST_MISSING
 
     @property
     def computed(self) -> dict[str, Array | float]:
-        """The bound that was chosen, and an image's coefficients in the smooth basis."""
+        """Chosen bound, and the coefficients of a test image in the smooth basis."""
         found: dict[str, Array | float] = {
             "height": self.choice.height,
             "contrast-reach": self.choice.contrast_reach,
@@ -325,16 +350,16 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def importance(self) -> float:
-        """What the covariates are multiplied by in the rows of their own coefficients: κ W_c."""
+        """Factor of the covariates in the rows of their own coefficients: κ W_c."""
         return self.parameters.importance * min(self.choice.contrast_reach, 1.0)
 
 
 def _check_outcomes(parameters: GlmParameters, outcomes: int) -> None:
-    """Refuse more coefficients than a table has lines for."""
+    """Raise StudyError if there are more coefficients than a table has rows."""
     if parameters.importance and outcomes > MOST_ROWS:
         raise StudyError(
-            f"field 'analysis.contrasts': all coefficients of {outcomes} outcomes are more than "
-            f"can be estimated, which are those of {MOST_ROWS}; name one contrast."
+            f"field 'analysis.contrasts': 'all' requires at most {MOST_ROWS} outcomes, got "
+            f"{outcomes}. Name one contrast instead."
         )
 
 
@@ -350,14 +375,14 @@ def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups
     persons = counts.sum(axis=1)
     if not counts[:, columns.group.level].any():
         raise StudyError(
-            "field 'analysis.groups': no site has participants of the level that "
-            f"'{parameters.contrasted}' stands for; contrast a level that some site has."
+            "field 'analysis.groups': at least one site must have participants of the level of "
+            f"'{parameters.contrasted}'. Contrast another level."
         )
     return Groups(nominal, counts[:, columns.group.level] / persons)
 
 
 def _expected(parameters: GlmParameters, shape: Shape) -> Array:
-    """Parts that are expected where counts are released."""
+    """Return the expected fractions of the group if counts are released."""
     shares = parameters.shares
     if not isinstance(shares, dict):
         return np.full(len(shape.subjects), shares, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What a study will see, foretold from public numbers, and whether it is worth its budget."""
+"""Power of a study, forecast from public numbers, and whether it is worth its budget."""
 
 import math
 from dataclasses import dataclass, replace
@@ -26,25 +26,25 @@ from consortium.kernels.release_worth import worth_of
 from consortium.kernels.shrinkage import shrinkage_factor
 
 DETECTABLE = 3.34
-"""Least detectable effect over its standard error: power .8 if a quarter of outcomes differ, at a
-false discovery rate of .05."""
+"""Least detectable effect divided by its standard error: for a power of 0.8 if a quarter of the
+outcomes differ, at a false discovery rate of 0.05."""
 _GROUPS = 10
 _CLOSE = 0.75
-_PLANNED = 0.97  # part of the divisor that is planned with
-_TOTAL_OFF = 1.7  # by which a total variance was too large where outcomes are more correlated
-_LARGEST_GAP, _GAP_STEP = 1.5, 0.1  # of groups
-_USUAL_LARGEST = 1.25  # of groups: in head size the sexes differ by about 1.2
-_VARIES = 1.1  # forecast after the first round over the one of the plan, in an unlucky run
-_LEAST_PERSONS = 1e-3  # at the site that knows most, as an error that is a number
+_PLANNED = 0.97  # factor of the divisor in the plan
+_TOTAL_OFF = 1.7  # factor of the total variance if outcomes are more correlated than stated
+_LARGEST_GAP, _GAP_STEP = 1.5, 0.1  # differences of groups that are tried
+_USUAL_LARGEST = 1.25  # usual largest difference: the sexes differ in head size by about 1.2
+_VARIES = 1.1  # forecast after the first round, relative to the plan's, in an unlucky run
+_LEAST_PERSONS = 1e-3  # at the most precise site, to keep its standard error finite
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
-_RANGED = "how far forecasts were off where it was measured"
-_SURE = 0.95  # part of a forecast with which a study is stopped: larger parts stop good ones
-_OFF = 0.15  # largest part by which a forecast was off on unkind data: docs/analyses/glm.md
+_RANGED = "measured errors of forecasts"
+_SURE = 0.95  # factor of a forecast that stops a study: larger factors stop good ones
+_OFF = 0.15  # largest relative error of a forecast on difficult data: docs/analyses/glm.md
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a study will see."""
+    """Forecast precision of a study."""
 
     error: float
     """Expected standard error of an effect, in the outcomes' standard deviations within groups and
@@ -52,45 +52,47 @@ class Forecast:
     sampling: float
     privacy: float
     leak: float
-    """Parts of its square: chance, noise, and noise in the adjustment."""
+    """Components of its square: sampling, privacy noise, and noise of the first round."""
     alone: float
-    """Standard error of the site that knows most, on its own; infinite if there is no other."""
+    """Standard error of the most precise site by itself; infinite if there is only one site."""
     detectable: float
-    """Effect that is found with power .8."""
+    """Effect that is detected with a power of 0.8."""
     effective: float
-    """Persons who in balanced groups of every site would tell as much as those there are."""
+    """Number of participants, in sites of balanced groups, with the same information."""
     kept: float
-    """Part of its size that a narrow difference keeps in what is released."""
+    """Fraction of its height that a narrow difference keeps in the released numbers."""
 
 
 def forecast_power(plan: GlmPlan, gap: float | None = None) -> Forecast:
-    """Forecast a study from numbers that are public before it.
+    """Forecast the precision of a study from numbers that are public before it.
 
     Parameters
     ----------
     gap : float, optional
-        Difference of the groups in a covariate, where it is not the one that was planned with.
+        Difference of the groups in a covariate (default: that of the plan).
     """
-    choice, groups = plan.choice, plan.groups
+    choice = plan.choice
+    groups = plan.groups
     gap = plan.parameters.gap if gap is None else gap
     information, squares = groups.information(choice.weights)
     sampling, privacy, leak = plan.design.parts_at(gap)
     left = 1.0 if plan.columns.slope or not plan.covariates else 1 - plan.design.explained_at(gap)
     own, varied = _squares_of(plan, groups, plan.lift)
-    whole, chance = choice.weights @ own / information, choice.weights**2 @ varied / squares
+    whole = choice.weights @ own / information
+    chance = choice.weights**2 @ varied / squares
     divisor = (whole if plan.columns.slope else whole**2) / _unit(plan) ** 2
     sampling *= float(chance / whole if plan.columns.slope else chance)  # a slope's w are over ŝ
     sampling, privacy, leak = (float(part / divisor) for part in (sampling, privacy, leak))
     error = math.sqrt(sampling + privacy + leak)
     return Forecast(
-        error,
-        sampling,
-        privacy,
-        leak,
-        _alone(plan, groups, left),
-        DETECTABLE * error,
-        4 * information**2 / squares,
-        min(plan.likeness.kept, 1.0),
+        error=error,
+        sampling=sampling,
+        privacy=privacy,
+        leak=leak,
+        alone=_alone(plan, groups, left),
+        detectable=DETECTABLE * error,
+        effective=4 * information**2 / squares,
+        kept=min(plan.likeness.kept, 1.0),
     )
 
 
@@ -100,14 +102,14 @@ def _unit(plan: GlmPlan) -> float:
 
 
 def _alone(plan: GlmPlan, groups: Groups, left: float) -> float:
-    """Return the standard error of the site that knows most, on its own and without noise.
+    """Return the standard error of the most precise site, by itself and without noise.
 
     Parameters
     ----------
     groups : Groups
-        As the study expects them, or as they were counted.
+        Expected by the study, or counted.
     left : float
-        Part of the contrast that the covariates don't explain, at that site as everywhere.
+        Fraction of the contrast that the covariates do not explain, the same at all sites.
     """
     if len(groups.persons) < 2:
         return math.inf
@@ -116,16 +118,17 @@ def _alone(plan: GlmPlan, groups: Groups, left: float) -> float:
 
 
 def _squares_of(plan: GlmPlan, groups: Groups, lift: float) -> tuple[Array, Array]:
-    """Sums by site of <t, t> of its units, and of what their outcomes' sums vary by.
+    """Return sums by site of <t, t> of its units, and of the variance of their outcomes' sums.
 
-    Where rows of units differ the first is more than of one row, as far as its bound, so many times
-    a row's, allows; a slope's is seldom reached.
+    If rows of units differ, the first is larger than for one row, up to the bound, which is
+    ``lift`` times that of a row. The bound of a slope is seldom reached.
     """
     units = plan.parameters.units
     if units is None:
         own = groups.persons * groups.spread
         return own, own
-    most, slope = lift * np.square(groups.largest), plan.columns.slope
+    most = lift * np.square(groups.largest)
+    slope = plan.columns.slope
     each = units.expected_squares(groups.spread, math.inf if slope else most, slope=slope)
     return groups.persons * each[0], groups.persons * each[1]
 
@@ -133,13 +136,15 @@ def _squares_of(plan: GlmPlan, groups: Groups, lift: float) -> tuple[Array, Arra
 def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
     """Forecast a study again after its first round, in learned standard deviations.
 
-    The largest site is compared as it was counted, and adjusted for the same covariates: what these
-    explain of the contrast raises both errors.
+    The largest site is compared with its counted groups and the same covariate adjustment: the part
+    of the contrast that covariates explain raises both standard errors.
     """
-    choice, design, before = plan.choice, plan.design, forecast_power(plan)
+    choice = plan.choice
+    design = plan.design
+    before = forecast_power(plan)
     expected = expected_of(plan, centring, learned)
     balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
-    if balance and not plan.columns.slope:  # a slope's are seldom in balance: who is far is clipped
+    if balance and not plan.columns.slope:  # a slope's weights are clipped and seldom sum to 0
         noise = (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE
         kept = float(shrinkage_factor(balance, noise))
         balance *= 1 - kept**2
@@ -173,12 +178,14 @@ def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Fore
 
 
 def _height_now(plan: GlmPlan, learned: Learned, centring: Centring) -> float:
-    """Return the norm that a usual participant is clipped to, over the usual norm.
+    """Return the norm to which a usual contribution is clipped, relative to the usual norm.
 
-    A participant's weight bounds the norm: those of sites with equal groups have room to spare,
-    and covariates that the groups differ in take some of it.
+    The weight of a participant bounds the norm. Sites with equal groups have a margin, and
+    covariates in which groups differ use a part of it.
     """
-    choice, groups, weights = plan.choice, centring.groups, centring.weights
+    choice = plan.choice
+    groups = centring.groups
+    weights = centring.weights
     if plan.columns.slope:
         return choice.height
     information = weights * groups.persons * groups.spread
@@ -188,18 +195,18 @@ def _height_now(plan: GlmPlan, learned: Learned, centring: Centring) -> float:
 
 
 def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
-    """Say why what is left of a study's budget would be spent for nothing; empty if it would not.
+    """Return why the remaining budget would be spent in vain; empty if it would not.
 
-    Where outcomes vary more than is stated, an effect must be larger to be found. This counts one
-    standard error below the learned ratio, and forecasts count with a part of them, since a study
-    that is stopped has lost a run.
+    If outcomes vary more than stated, only larger effects are detectable. This uses one standard
+    error below the learned ratio, and a factor of 0.95 on the forecast, since stopping a study
+    costs a run.
     """
     if learned.norms.lost:
         return (
-            "the outcomes lie so far from their norms, or limits, that neither centre nor scale "
+            "the outcomes are so far from their norms, or limits, that neither location nor scale "
             "could be learned; state analysis.norms in the outcomes' unit"
         )
-    # How closely sites' levels follow their covariates is a guess, so no study is stopped for it.
+    # The correlation of sites' levels with covariates is assumed, so it does not stop a study.
     adjustment = learned.adjustment
     known = replace(adjustment, confounded=np.zeros_like(adjustment.confounded))
     found = update_forecast(plan, replace(learned, adjustment=known), centring)
@@ -212,13 +219,14 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
         return ""
     reason = why_hopeless(plan, corrected)
     if factor > 1 and not why_hopeless(plan, found):
-        return f"outcomes vary {factor:.2g} times as much as is stated, or more, so that {reason}"
+        return f"outcomes vary at least {factor:.2g} times as much as stated, and then {reason}"
     return reason
 
 
 def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
-    """The forecast in numbers; the range is how far forecasts were from what was then stated."""
-    found, asked = forecast_power(plan), plan.parameters.detect
+    """Return the forecast in numbers, with the range of the measured errors of forecasts."""
+    found = forecast_power(plan)
+    asked = plan.parameters.detect
     left = asked * found.kept
     expected = [
         Expectation("standard error", found.error, rises=False, ranged=_RANGED),
@@ -237,26 +245,28 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
 
 
 def _enough(plan: GlmPlan, found: Forecast) -> float:
-    """Participants with whom noise adds three tenths to the error of pooled data."""
+    """Return the number of participants at which noise adds three tenths to the pooled error."""
     persons = sum(plan.shape.units)
     return worth_of(persons * found.sampling, found.privacy + found.leak, persons).enough
 
 
 def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
-    """Say why a study is hopeless, and what would be enough; empty if it is not."""
-    asked, kept, reasons = plan.parameters.detect, found.kept, []
+    """Return why a study is hopeless, and which changes would be enough; empty if it is not."""
+    asked = plan.parameters.detect
+    kept = found.kept
+    reasons = []
     if found.detectable > asked * kept:
         smoothed = (
             f" (of which such a cutoff keeps {100 * kept:.0f} %)" if plan.parameters.smooth else ""
         )
         reasons.append(
-            f"the smallest effect that it would find is {found.detectable:.2g} standard "
-            f"deviations, and analysis.detect asks for {asked:g}{smoothed}"
+            f"the smallest detectable effect is {found.detectable:.2g} standard deviations, and "
+            f"analysis.detect requires {asked:g}{smoothed}"
         )
     if found.error >= found.alone:
         reasons.append(
-            f"its standard error is {found.error:.2g}, and the largest site alone would have "
-            f"{found.alone:.2g} without any noise"
+            f"its standard error is {found.error:.2g}, and that of the largest site by itself "
+            f"would be {found.alone:.2g} without any noise"
         )
     if not reasons:
         return ""
@@ -264,11 +274,12 @@ def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
 
 
 def what_suffices(plan: GlmPlan, found: Forecast) -> str:
-    """Say what would be enough: persons, outcomes, or a larger ε."""
+    """Return which number of participants or outcomes, or which factor of ε, would be enough."""
     asked = plan.parameters.detect * found.kept
-    # Where outcomes vary more than is stated, an effect that is found is larger for each error.
+    # If outcomes vary more than stated, the detectable effect is larger relative to the error.
     target = min(asked * found.error / found.detectable, 0.99 * found.alone)
-    entries, ways = plan.outcomes, []
+    entries = plan.outcomes
+    ways = []
     factor = _needed_persons(found, target)
     if factor is not None:
         ways.append(f"{_round(factor * plan.groups.persons.sum())} participants in sites as these")
@@ -278,17 +289,18 @@ def what_suffices(plan: GlmPlan, found: Forecast) -> str:
     if target**2 > found.sampling:
         times = math.sqrt((found.privacy + found.leak) / (target**2 - found.sampling))
         ways.append(f"{math.ceil(10 * times) / 10:g} times the ε")
-    enough = f"about {', or '.join(ways)} would do" if ways else "nothing near it would do"
+    enough = f"about {', or '.join(ways)} would be enough" if ways else "no similar study is enough"
     return f"{enough}. Change the study, or set analysis.anyway: true"
 
 
 def _needed_persons(found: Forecast, target: float) -> float | None:
-    """Factor on the persons at which sampling/f + noise/f² is the target's square.
+    """Return the factor on the participants at which sampling/f + noise/f² meets the target.
 
-    The largest site grows with the others, so that its own error falls by √f too; then only noise
-    must fall.
+    The largest site grows with the others, and its own standard error falls by √f as well. Then
+    only the noise must fall.
     """
-    noise, square = found.privacy + found.leak, target**2
+    noise = found.privacy + found.leak
+    square = target**2
     factor = (found.sampling + math.sqrt(found.sampling**2 + 4 * square * noise)) / (2 * square)
     room = found.alone**2 - found.sampling
     if room <= 0:
@@ -297,7 +309,7 @@ def _needed_persons(found: Forecast, target: float) -> float | None:
 
 
 def _outcomes_for(found: Forecast, target: float, entries: int) -> int:
-    """Outcomes at which the noise, in proportion to their number, leaves the target."""
+    """Return the number of outcomes at which the noise, proportional to it, meets the target."""
     room = target**2 - found.sampling - found.leak
     return int(min(entries * room / found.privacy, entries)) if found.privacy > 0 else entries
 
@@ -308,18 +320,18 @@ def _round(count: float) -> str:
 
 
 def check_worth(plan: GlmPlan) -> Forecast:
-    """Foretell a study, and refuse one that is hopeless.
+    """Forecast a study, and reject one that is hopeless.
 
-    Raises StudyError if it is hopeless and nobody said that it is to be run anyway, or has more
-    coefficients than persons.
+    Raises StudyError if it is hopeless and `anyway` is not set, or if it has more coefficients than
+    participants.
     """
     sizes = plan.shape.subjects
     needed = 1 + plan.covariates + len(sizes)
-    # Without noise nothing is known of the sizes yet: only rounds are counted.
+    # Without noise the sizes are not known yet: only the rounds are planned.
     if plan.shape.noise > 0 and needed > sum(sizes):
         raise StudyError(
             f"field 'analysis.formula': its columns and the sites' constants have {needed} "
-            f"coefficients, and there are {sum(sizes)} participants; leave columns out."
+            f"coefficients, which must be at most the {sum(sizes)} participants. Remove columns."
         )
     found = forecast_power(plan)
     reason = (
@@ -331,8 +343,10 @@ def check_worth(plan: GlmPlan) -> Forecast:
 
 
 def tabulate_power(plan: GlmPlan) -> Table:
-    """Tabulate what the study will see, and what others near it would."""
-    parameters, shape, count = plan.parameters, plan.shape, plan.outcomes
+    """Return a table of the precision of this study, and of similar ones."""
+    parameters = plan.parameters
+    shape = plan.shape
+    count = plan.outcomes
     louder, softer = (replace(shape, noise=factor * shape.noise) for factor in (2.0, 0.5))
     make = type(plan)
     plans = {
@@ -361,8 +375,8 @@ def tabulate_power(plan: GlmPlan) -> Table:
     ]
     return Table(
         f"Expected errors of effects on {count} outcomes, in standard deviations within groups and "
-        "sites: in total, by chance only, and of the site that knows most, without noise. The "
-        "least detectable effect is found with power 0.8. "
+        "sites: in total, from sampling only, and of the most precise site without noise. The "
+        "least detectable effect is detected with power 0.8. "
         f"{_effective(plan, found['as it is'][1])}",
         ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
         tuple(rows),
@@ -370,11 +384,11 @@ def tabulate_power(plan: GlmPlan) -> Table:
 
 
 def judge_worth(plan: GlmPlan, found: Forecast) -> str:
-    """Say whether a study is worth it, and up to which difference of the groups in covariates.
+    """Return whether a study is worth it, and up to which difference of groups in covariates.
 
-    Nobody knows before the first round how much of the contrast the covariates explain, and that
-    may make a study worthless. Forecasts after that round vary, so that a study near its limit is
-    often stopped.
+    The part of the contrast that covariates explain is not known before the first round, and it may
+    make a study worthless. Forecasts after that round vary, and a study near its limit is often
+    stopped.
     """
     if why_hopeless(plan, found):
         return "no"
@@ -387,15 +401,15 @@ def judge_worth(plan: GlmPlan, found: Forecast) -> str:
     if not far:
         return "yes"
     if far[0] == gaps[0]:
-        return "hardly: close to the effect that analysis.detect asks for"
+        return "hardly: close to the effect that analysis.detect requires"
     condition = f"if the groups differ by less than {far[0]:.1f} deviations in every covariate"
     if far[0] > _USUAL_LARGEST:
         return f"yes, {condition}"
-    return f"only {condition}; else it stops after its first round"
+    return f"only {condition}; otherwise it stops after its first round"
 
 
 def _worse(found: Forecast) -> Forecast:
-    """Return a forecast as it may be after the first round."""
+    """Return an unfavourable forecast for after the first round."""
     return replace(found, error=_VARIES * found.error, detectable=_VARIES * found.detectable)
 
 
@@ -404,9 +418,9 @@ def _effective(plan: GlmPlan, found: Forecast) -> str:
     names = np.array(plan.shape.sites or tuple(plan.parameters.groups) or ())
     alone = names[plan.groups.spread == 0] if len(names) else names
     useless = (
-        f" Participants of one group only, who add nothing and may be left out: {', '.join(alone)}."
+        f" Sites of one group only, which add nothing and may be removed: {', '.join(alone)}."
         if len(alone)
         else ""
     )
     enough = f"{found.effective:,.0f} in balanced sites."
-    return f"Its {persons:,} participants tell as much as {enough}{useless}"
+    return f"Its {persons:,} participants have the information of {enough}{useless}"

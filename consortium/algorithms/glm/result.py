@@ -1,4 +1,4 @@
-"""From the estimates to tables, numbers and the loadings that reports and maps are drawn from."""
+"""Tables, numbers, maps and texts of a finished study, from its estimates."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -47,31 +47,33 @@ _MUCH_EXPLAINED = 0.1
 
 @dataclass(frozen=True, eq=False)
 class FurtherFindings:
-    """What `glm` finds beside its contrast on single outcomes."""
+    """Estimates of `glm` in addition to the contrast of single outcomes."""
 
     coefficients: Coefficients | None = None
-    """If it asks for all."""
+    """All coefficients, if the study asks for them."""
     means: Estimates | None = None
-    """Of groups of outcomes, if it names some."""
+    """Effects on means of groups of outcomes, if the study names groups."""
 
 
 def effects_result(
     plan: GlmPlan, found: Effects, learned: Learned, there: Centring, more: FurtherFindings
 ) -> Result:
-    """Everything that a finished study says.
+    """Return arrays, numbers, tables and captions of a finished study.
 
     Parameters
     ----------
     there : Centring
-        Of the sites that answered the last round.
+        Groups and weights of the sites that answered the last round.
     """
-    parameters, each = plan.parameters, found.each
+    parameters = plan.parameters
+    each = found.each
     doubts = doubts_of(plan, found, learned, there)
     lacking = learned.norms.shares.withheld
     withheld = withheld_by(doubts, plan.outcomes) | lacking
     significant = (each.q <= parameters.discoveries) & ~withheld
     own = _arrays(each, parameters.confidence, learned.unit)
-    drawn_from, own = _of_maps(own, withheld), _published(own, withheld)
+    drawn_from = _of_maps(own, withheld)
+    own = _published(own, withheld)
     arrays = {
         "loadings": _loadings(plan, drawn_from["effect"]),
         "found": _loadings(plan, significant) > 0,
@@ -88,10 +90,11 @@ def effects_result(
         **_errors(plan, found, learned, there),
         **_counted(plan, there),
         **_learned(learned),
-        "advice": f"effects that all outcomes share are up to {100 * plan.choice.lost:.0f} % too "
-        "small, as clipping takes from them",
+        "advice": "effects that all outcomes have in common are up to "
+        f"{100 * plan.choice.lost:.0f} % too small, because of clipping",
     }
-    error, counted = float(numbers["mean_error"]), counted_sentences(plan, there)
+    error = float(numbers["mean_error"])
+    counted = counted_sentences(plan, there)
     headline = (
         *doubt_sentences(doubts, plan.outcomes),
         _headline(plan, significant, error, counted),
@@ -107,7 +110,14 @@ def effects_result(
     )
     states = states_of(doubts, lacking)
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays, states)}
-    tables |= _more(plan, found, learned, more, arrays, states)
+    tables |= _more(
+        plan=plan,
+        found=found,
+        learned=learned,
+        more=more,
+        arrays=arrays,
+        states=states,
+    )
     images = _images(plan, arrays | drawn_from, significant)
     hidden = _loadings(plan, withheld) > 0
     drawn = partial(Result, loadings="loadings", drawn="found", withheld=hidden)
@@ -133,9 +143,9 @@ def _more(
     arrays: dict[str, Array],
     states: tuple[str, ...],
 ) -> dict[str, Table]:
-    """Tables of means and coefficients, where the study asks for them; means join the arrays.
+    """Return the tables of means and coefficients, if asked for; the means also join ``arrays``.
 
-    A mean is withheld with any of its outcomes.
+    A mean is withheld if any of its outcomes is.
     """
     tables = dict[str, Table]()
     if more.means is not None:
@@ -152,7 +162,7 @@ def _more(
 def _errors(
     plan: GlmPlan, found: Effects, learned: Learned, there: Centring
 ) -> dict[str, float | int | str]:
-    """How sure effects are, and what that is made of."""
+    """Return the mean standard error and its components."""
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
     return {
         "mean_error": error,
@@ -165,7 +175,7 @@ def _errors(
 
 
 def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
-    """What of smooth images is released."""
+    """Return numbers on the smooth basis, if there is one."""
     if not isinstance(plan.likeness, BasisCorrelation):
         return {}
     return {
@@ -177,7 +187,7 @@ def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
 
 
 def _counted(plan: GlmPlan, there: Centring) -> dict[str, float | int | str]:
-    """Part of all persons who are of the contrast's level, where that was released."""
+    """Return the fraction of all participants with the contrast's level, if it was released."""
     groups = there.groups
     if plan.columns.slope:
         return {}
@@ -185,7 +195,7 @@ def _counted(plan: GlmPlan, there: Centring) -> dict[str, float | int | str]:
 
 
 def _learned(learned: Learned) -> dict[str, float | int | str]:
-    """Where the outcomes were found, against where they were looked for."""
+    """Return the shift and factor from the initial to the learned location and scale."""
     norms = learned.norms
     return {
         "learned_shift": float(np.sqrt(np.mean(np.square(norms.shift)))),
@@ -194,7 +204,7 @@ def _learned(learned: Learned) -> dict[str, float | int | str]:
 
 
 def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
-    """What more becomes public, and what is smoothed away."""
+    """Return sentences on further public numbers, and on details that are smoothed away."""
     return (
         *basis_sentences(plan.likeness),
         *count_sentences(plan),
@@ -217,7 +227,7 @@ def _arrays(found: Estimates, confidence: float, unit: float) -> dict[str, Array
 
 
 def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring) -> Result:
-    """A study that ends before its last round, which would tell nothing and is not asked."""
+    """Return the result of a study that stops before its last round, as that would be useless."""
     explained = learned.adjustment.explained
     numbers: dict[str, float | int | str] = {
         "explained_by_covariates": explained,
@@ -226,7 +236,7 @@ def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring
     }
     if explained > _MUCH_EXPLAINED:
         share = f"about {100 * explained:.0f} %"
-        reason = f"the covariates explain {share} of the contrast, so that {reason}"
+        reason = f"the covariates explain {share} of the contrast, and then {reason}"
     sentence = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
     headline = " ".join((sentence, *counted_sentences(plan, there)))
     captions = Captions("contrast", headline, found=False)
@@ -234,15 +244,16 @@ def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring
 
 
 def _loadings(plan: GlmPlan, values: Array) -> Array:
-    """Values in the rows of the outcomes, 0 elsewhere."""
+    """Return values in the rows of the outcomes, and 0 elsewhere."""
     found = np.zeros((plan.shape.features, 1))
     found[plan.columns.outcomes, 0] = values
     return found
 
 
 def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
-    """Maps of every statistic, for outcomes that are images; discoveries alone are coloured."""
-    name, maps = plan.parameters.contrast, _maps(arrays, effect_meaning(plan))
+    """Return maps of every statistic for outcomes that are images, with discoveries coloured."""
+    name = plan.parameters.contrast
+    maps = _maps(arrays, effect_meaning(plan))
     found = {}
     for view in image_views(plan):
         rows = plan.columns.labels.of(view)
@@ -269,7 +280,7 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     return {
         "effect": (arrays["effect"], effect),
         "variance": (np.square(arrays["error"]), "Square of the effect's standard error."),
-        "t": (arrays["t"], "t: the effect over its standard error, which counts chance and noise."),
+        "t": (arrays["t"], "t: effect over its standard error, from sampling and privacy noise."),
         "z": (-signs * ndtri(arrays["p"] / 2), "Normal deviate with the same p."),
         "p": (arrays["p"], "Two-sided p of no effect."),
         "q": (arrays["q"], "Least false discovery rate at which this would be a discovery."),
@@ -277,18 +288,21 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
 
 
 def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[str, ...]) -> str:
-    """What was found; first what makes it worthless, and last what was foretold wrongly."""
-    name, rate = plan.parameters.contrast, 100 * plan.parameters.discoveries
+    """Return the number of discoveries, the mean standard error, and warnings on counts."""
+    name = plan.parameters.contrast
+    rate = 100 * plan.parameters.discoveries
     count = int(significant.sum())
     verb = "follow" if plan.columns.slope else "differ by"
-    what, smoothed = f"{plan.outcomes:,} outcomes", ""
+    what = f"{plan.outcomes:,} outcomes"
+    smoothed = ""
     if isinstance(plan.likeness, BasisCorrelation):
-        places, numbers = plan.likeness.places, plan.likeness.released
-        what = f"{plan.outcomes:,} {places}, of maps made of {numbers:,} numbers,"
+        places = plan.likeness.places
+        numbers = plan.likeness.released
+        what = f"{plan.outcomes:,} {places}, in maps computed from {numbers:,} numbers,"
         smoothed = "smoothed "
     sentence = (
         f"{count:,} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
-        f"{smoothed}effects are known to {error:.2f} {effect_units(plan)} (standard error, noise "
-        "of privacy and chance together)."
+        f"{smoothed}effects have a standard error of {error:.2f} {effect_units(plan)} (sampling "
+        "and privacy noise together)."
     )
     return " ".join((sentence, *counted))

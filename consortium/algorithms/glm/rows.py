@@ -1,15 +1,15 @@
-"""Rows of a unit of privacy: a family's persons, or one person's sessions, under each other.
+"""Rows of a unit of privacy: participants of a family, or sessions of a participant.
 
-A unit's rows have a constant in common, the random intercept, with a correlation ρ that the study
-states. Generalized least squares then takes products of rows as
+Rows of a unit have a constant in common, the random intercept, with a correlation ρ that the study
+states. Generalized least squares then uses products of rows
 
     <f, g> = f̄ ḡ + λ Σ (f_j - f̄)(g_j - ḡ),   λ = (1 + (k - 1) ρ) / (k (1 - ρ)),
 
-over the weight of a unit, so that every unit counts once. A site's constant is in the mean alone:
-what rows differ by needs no centring. Where λ would let a unit's columns weigh more than one row's
-may, it is less, at the least 1/k: then <f, g> is the mean over rows of f g, which no row's bound is
-below. λ depends on columns that explain and never on outcomes, so that a smaller one, or a wrong ρ,
-costs precision and moves no effect.
+divided by the weight of a unit, so every unit counts once. A site's constant affects only the mean:
+deviations of rows need no centring. If λ would give a unit's columns a larger weight than a single
+row may have, it is reduced, down to 1/k. Then <f, g> is the mean over rows of f g, which is within
+the bound of a row. λ depends on predictors and never on outcomes, so a reduced λ, or a wrong ρ,
+costs precision and does not bias an effect.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _MOST_WEIGHT = 1e6
 
 @dataclass(frozen=True, eq=False)
 class WithinUnits:
-    """How rows of a unit of privacy differ from the unit's mean: K rows of U units."""
+    """Deviations of rows from their unit's mean: K rows of U units."""
 
     parts: Array
-    """K x U. 1/k for the rows that a unit has, else 0."""
+    """1/k for the rows that a unit has, otherwise 0; K x U."""
     weight: Array
-    """Length U. λ."""
+    """λ, length U."""
     contrast: Array
     column: Array
-    """K x U. Of t, and of t before it was clipped with the covariates."""
+    """Deviations of t, and of t before it was clipped with the covariates, K x U."""
     covariates: Array
-    """p x K x U."""
+    """Deviations of the covariates, p x K x U."""
 
     @property
     def there(self) -> Array:
@@ -44,35 +44,35 @@ class WithinUnits:
         return np.asarray((self.parts > 0).any(axis=0))
 
     def split(self, values: Array) -> Array:
-        """Rows, D x (K U), as D x K x U."""
+        """Return rows, D x (K U), as D x K x U."""
         return values.reshape(len(values), *self.parts.shape)
 
     def mean(self, values: Array) -> Array:
-        """Means by unit: D x (K U) to D x U."""
+        """Return means by unit: D x (K U) to D x U."""
         means: Array = np.einsum("dku,ku->du", self.split(values), self.parts)
         return means
 
     def centred(self, values: Array) -> Array:
-        """Deviations from the unit's mean, 0 for rows that it has not: of ... x K x U."""
+        """Return deviations from the unit's mean, and 0 for rows that do not exist: ... x K x U."""
         there = self.parts > 0
         deviations: Array = (values - (values * self.parts).sum(axis=-2, keepdims=True)) * there
         return deviations
 
     def product(self, one: Array, others: Array) -> Array:
-        """λ Σ f_j g_j: K x U and B x K x U to B x U. One of them is centred."""
+        """Return λ Σ f_j g_j: K x U and B x K x U to B x U. One of the factors is centred."""
         sums: Array = np.einsum("ku,bku,u->bu", one, others, self.weight, optimize=True)
         return sums
 
 
 @dataclass(frozen=True, eq=False)
 class RowsTable:
-    """Every row of a site's units, D x (K U), all first rows first; copied when it is taken."""
+    """Every row of a site's units, D x (K U), all first rows first; copied on access."""
 
     units: Array
-    """D x K x U. A view of the site's own table."""
+    """View of the site's own table, D x K x U."""
 
     def __len__(self) -> int:
-        """D."""
+        """Return D."""
         return len(self.units)
 
     @property
@@ -82,7 +82,7 @@ class RowsTable:
         return entries, many * units
 
     def __getitem__(self, entries: int | slice | Array) -> Array:
-        """One entry or some, as of an array."""
+        """Return one entry or several, as an array does."""
         taken = self.units[entries]
         return taken.reshape(*taken.shape[:-2], self.shape[1])
 
@@ -91,7 +91,7 @@ Table = Array | RowsTable
 
 
 def rows_of(data: SiteData) -> tuple[Table, int]:
-    """Every row of a site's units: D x (K U), all first rows first; and K."""
+    """Return every row of a site's units, D x (K U) with all first rows first, and K."""
     table = data.table()
     many = max(len(table) // max(data.features, 1), 1)
     if many == 1:
@@ -101,7 +101,7 @@ def rows_of(data: SiteData) -> tuple[Table, int]:
 
 
 def unit_means(data: SiteData, row: int) -> Array:
-    """Means over each unit's rows of one entry, length U; NaN where a unit has none."""
+    """Return means over each unit's rows of one entry, length U; NaN for units without any."""
     table, many = rows_of(data)
     values = table[row].reshape(many, -1)
     there = np.isfinite(values)
@@ -110,7 +110,7 @@ def unit_means(data: SiteData, row: int) -> Array:
 
 
 def there_of(data: SiteData) -> Array:
-    """Every row that a unit has, D x R."""
+    """Return every row that a unit has, D x R."""
     table, many = rows_of(data)
     whole = table[:]
     return whole if many == 1 else whole[:, ~np.isnan(whole).all(axis=0)]
@@ -119,7 +119,7 @@ def there_of(data: SiteData) -> Array:
 def within_units(
     there: Array, contrast: Array, column: Array, covariates: Array, correlation: float
 ) -> WithinUnits:
-    """Deviations of rows from their unit's means, with λ as ρ asks for.
+    """Return deviations of rows from their unit's means, with λ for the correlation ρ.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def within_units(
 
 
 def smaller_weight(weight: Array, means: Array, deviations: Array, most: float) -> Array:
-    """λ with which ‖f̄‖² + λ Σ ‖f_j - f̄‖² is at most ``most``, or less where it was.
+    """Return λ, reduced if necessary to bound ‖f̄‖² + λ Σ ‖f_j - f̄‖² by ``most``.
 
     Parameters
     ----------

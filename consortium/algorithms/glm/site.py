@@ -1,8 +1,8 @@
-"""A site's half of `glm`'s last round: sums over its persons, every block clipped by itself.
+"""Statistics of a site for `glm`'s last round: sums of contributions, each block clipped by itself.
 
-A hostile centre may choose what was released: norms, slopes and centres, of any size. Whatever they
-are, a person's weights are at most ω, so that what is clipped by ω keeps the bound; every block is
-clipped once more to the bound of the site's own plan.
+A hostile centre may send location, scale, slopes and centres of any size. In all cases a
+participant's weights are at most ω, so clipping with ω keeps the bound. Every block is clipped
+again to the bound of the site's own plan.
 """
 
 from dataclasses import dataclass, replace
@@ -35,28 +35,31 @@ from consortium.privacy.clipping import (
 )
 
 _LARGEST_SLOPES, _LEAST_SPREAD = 1e3, 0.1
-_NONE = np.zeros(0)  # slopes, without covariates
-_ABOVE, _BELOW = "above", "below"  # zero, of pairs' squares
+_NONE = np.zeros(0)  # slopes without covariates
+_ABOVE, _BELOW = "above", "below"  # positive and negative part of pairs' squares
 
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """What a person's outcomes are multiplied by."""
+    """Weights of the participants' outcomes."""
 
     contrast: Array
-    """Length n. t̃."""
+    """t̃, length n."""
     rows: Array
-    """K x n. w of the contrast, and of every other coefficient that is released."""
+    """w of the contrast, and of every other coefficient that is released, K x n."""
     largest: Array
-    """Length n. ω, which the norm of a person's rows is never above."""
+    """ω, upper bound of the norm of a participant's rows, length n."""
     centred: Array
-    """p x n. a (x - x̂)."""
+    """a (x - x̂), p x n."""
     within: Array | None = None
-    """rows x n. Of units with several rows: what the contrast's w differs by from row to row."""
+    """For units of several rows: deviations of the contrast's w by row, rows x n."""
 
 
 def glm_contrast(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
-    """Means over persons of c w R^-¼ u, c w t̃, squared differences of pairs, ‖c u‖²/V and c w.
+    """Return means over participants for the contrast of groups.
+
+    The blocks are c w R^-¼ u, c w t̃, squared differences of pairs, ‖c u‖²/V and c w, and the sums
+    on long tails and on means of outcomes if these are planned.
 
     Returns
     -------
@@ -65,11 +68,18 @@ def glm_contrast(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound
     with np.errstate(all="ignore"):
         people = persons_of(plan, data, query)
         weights = _group_weights(plan, people, query)
-        return _second_round(plan, data, query, bound, people, weights)
+        return _second_round(
+            plan=plan,
+            data=data,
+            query=query,
+            blocks=bound,
+            people=people,
+            weights=weights,
+        )
 
 
 def glm_slope(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
-    """As `glm_contrast`, with t of a column with limits, centred by its mean.
+    """Return the means of `glm_contrast`, with t of a column with limits, centred by its mean.
 
     Returns
     -------
@@ -78,7 +88,14 @@ def glm_slope(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -
     with np.errstate(all="ignore"):
         people = sloped_persons_of(plan, data, query)
         weights = _slope_weights(plan, people, query)
-        return _second_round(plan, data, query, bound, people, weights)
+        return _second_round(
+            plan=plan,
+            data=data,
+            query=query,
+            blocks=bound,
+            people=people,
+            weights=weights,
+        )
 
 
 def _second_round(
@@ -89,17 +106,27 @@ def _second_round(
     people: Persons,
     weights: _Weights,
 ) -> Array:
-    location, scales = query.arguments["location"], query.arguments["scales"]
+    location = query.arguments["location"]
+    scales = query.arguments["scales"]
     outcomes = Outcomes(
-        *(rows_of(data)[0], plan.columns.outcomes, location, scales),
-        *(plan.design.outcome_limit, plan.likeness, people.within, weights.within),
+        table=rows_of(data)[0],
+        rows=plan.columns.outcomes,
+        location=location,
+        scales=scales,
+        limit=plan.design.outcome_limit,
+        likeness=plan.likeness,
+        within=people.within,
+        differs=weights.within,
     )
-    reach, averages = plan.choice.reach, plan.columns.averages
-    limit, divisor = blocks.block("effects").norm, blocks.block("divisor")
+    reach = plan.choice.reach
+    averages = plan.columns.averages
+    limit = blocks.block("effects").norm
+    divisor = blocks.block("divisor")
     kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
     left = factors_within(limit, _lengths(weights, outcomes))
     clip = left * kept
-    weighted, taken = finite_values(clip * weights.rows), (1 - left) * kept
+    weighted = finite_values(clip * weights.rows)
+    taken = (1 - left) * kept
     products = _with_contrast(people, weights, weighted[0], clip)
     spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
     means, added = (clip * each for each in outcomes.means(averages))
@@ -109,9 +136,12 @@ def _second_round(
     norms[_ABOVE], norms[_BELOW] = clips_in(blocks.block("squares"))
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
-        clipped, effects, own = clip * part.left, weighted[:, None] * part.turned, None
+        clipped = clip * part.left
+        effects = weighted[:, None] * part.turned
+        own = None
         if part.added is not None:
-            effects, own = effects + clip * part.added.turned, clip * part.added.left
+            effects = effects + clip * part.added.turned
+            own = clip * part.added.left
             own = np.vstack([own, added]) if part.last else own
         stacked = np.vstack([clipped, means]) if part.last else clipped
         squares = _pairs(stacked, weights.rows[0], reach, pairs, own)
@@ -126,7 +156,18 @@ def _second_round(
         "divisor": clip_values(products, divisor.norm - divisor.spread, divisor.norm).sum(),
         "spread": clip_values(spread, 0.0, blocks.block("spread").norm).sum(),
         "balance": clip_columns(weighted, blocks.block("balance").norm).sum(axis=1),
-        **_of_means(blocks, means, _products(people, weights, outcomes, averages, clip, means)),
+        **_of_means(
+            blocks,
+            means,
+            _products(
+                people=people,
+                weights=weights,
+                outcomes=outcomes,
+                averages=averages,
+                clip=clip,
+                means=means,
+            ),
+        ),
     }
     if "lost" in names:
         parts |= _of_tails(blocks, outcomes, weights.rows * kept, taken)
@@ -134,10 +175,10 @@ def _second_round(
 
 
 def _lengths(weights: _Weights, outcomes: Outcomes) -> Array:
-    """At least the norm of what a person adds to the effects before it is clipped.
+    """Return an upper bound of the norm of each contribution to the effects before it is clipped.
 
-    That of one row is ω‖R^-¼u‖, whichever group is theirs. Of several it is that of their mean and
-    of what they differ by as if both stood at a right angle, or that of the sum where it is more.
+    For one row it is ω‖R^-¼u‖ in either group. For several rows it is the norm of the part of the
+    mean and of the addition as if both were orthogonal, or the norm of their sum if this is larger.
     """
     usual = weights.largest * outcomes.sizes
     if weights.within is None:
@@ -147,7 +188,7 @@ def _lengths(weights: _Weights, outcomes: Outcomes) -> Array:
 
 
 def _with_contrast(people: Persons, weights: _Weights, first: Array, clip: Array) -> Array:
-    """Products c w t̃ of every person, and of what a unit's rows differ by."""
+    """Return products c w t̃ of every participant, with the addition from a unit's rows."""
     products = first * weights.contrast
     if people.within is None or weights.within is None:
         return products
@@ -158,9 +199,11 @@ def _with_contrast(people: Persons, weights: _Weights, first: Array, clip: Array
 def _of_tails(
     blocks: BlocksBound, outcomes: Outcomes, rows: Array, taken: Array
 ) -> dict[str, Array]:
-    """Sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
-    tail, most = blocks.block("tail").norm, blocks.block("lean").norm
-    usual, far = len(outcomes) * outcomes.likeness.root, most / blocks.block("balance").norm
+    """Return sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
+    tail = blocks.block("tail").norm
+    most = blocks.block("lean").norm
+    usual = len(outcomes) * outcomes.likeness.root
+    far = most / blocks.block("balance").norm
     lean = rows * np.log(np.square(outcomes.sizes) / usual).clip(-far, far)
     tails = taken * outcomes.sums.outcomes / len(outcomes)
     return {
@@ -177,7 +220,7 @@ def _products(
     clip: Array,
     means: Array,
 ) -> Array:
-    """Of every person a (x - x̂) ūᵀ, p G x n; what rows of a unit differ by is added to its own."""
+    """Return a (x - x̂) ūᵀ of every participant, p G x n, with the addition from a unit's rows."""
     within = people.within
     found = weights.centred[:, None] * means
     if within is not None and len(averages):
@@ -188,8 +231,9 @@ def _products(
 
 
 def _of_means(blocks: BlocksBound, means: Array, products: Array) -> dict[str, Array]:
-    """Sums of a (x - x̂) ūᵀ and of ū², ū the means of a person's clipped outcomes."""
-    found, of_means = dict[str, Array](), {"products": products, "spreads": np.square(means)}
+    """Return sums of a (x - x̂) ūᵀ and of ū², with ū a participant's mean clipped outcomes."""
+    found = dict[str, Array]()
+    of_means = {"products": products, "spreads": np.square(means)}
     for block in blocks.blocks:
         if block.name in of_means:
             found[block.name] = clip_columns(of_means[block.name], block.norm).sum(axis=1)
@@ -197,14 +241,16 @@ def _of_means(blocks: BlocksBound, means: Array, products: Array) -> dict[str, A
 
 
 def _group_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
-    """Weights w = a (t̃ - γᵀ(x - x̂)), at most ω = a (m + |γᵀ(x - x̂)|), alike in both groups."""
-    count, rows = len(people.covariates), people.within
+    """Return w = a (t̃ - γᵀ(x - x̂)), and ω = a (m + |γᵀ(x - x̂)|), equal in both groups."""
+    count = len(people.covariates)
+    rows = people.within
     if not count:
         largest = np.full(len(people.contrast), people.weight * people.largest)
         first = (people.weight * people.contrast)[None]
         within = None if rows is None else people.weight * rows.contrast
         return _Weights(people.contrast, first, largest, people.covariates, within)
-    slopes, centre = _slopes(query), query.arguments["centres"][query.site]
+    slopes = _slopes(query)
+    centre = query.arguments["centres"][query.site]
     centred = people.covariates - centre[:, None]
     shift = product_of_columns(slopes[None], centred)[0]
     first = people.weight * (people.contrast - shift)
@@ -215,44 +261,46 @@ def _group_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
 
 
 def _slope_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
-    """Weights w = (t - x̂_t - γᵀ(x - x̂))/ŝ, cut, and ω what they are cut to.
+    """Return w = (t - x̂_t - γᵀ(x - x̂))/ŝ, clipped, and its limit ω.
 
-    Who is far from the mean is not clipped harder for it: then how much is taken of a long tail
-    follows from how far persons vary alone.
+    ω does not grow with the distance from the mean, so the loss of a long tail depends only on the
+    variance of the outcomes.
     """
-    slopes, centre = _slopes(query), query.arguments["centres"][query.site]
+    slopes = _slopes(query)
+    centre = query.arguments["centres"][query.site]
     centred = people.covariates - centre[1:, None]
     left = people.contrast - centre[0] - product_of_columns(slopes[None], centred)[0]
-    # Smaller ones, which no honest centre sends, would make rounding a weight.
+    # A smaller value, which no honest centre sends, would turn rounding errors into weights.
     spread = np.maximum(query.arguments["spread"], _LEAST_SPREAD)
     most = plan.choice.contrast_reach
     first = np.clip(left / spread, -most, most)
     largest = np.full(first.shape, most)
     within = _rows_left(people, slopes)
     if people.within is not None and within is not None:
-        # Cut row by row they don't add up to zero, and then a unit's constant would be in them.
+        # After clipping by row they do not sum to 0, which would leave the unit's constant in.
         rows = finite_values(within / spread)
         within = people.within.centred(np.clip(rows, -most, most))
     return _with_others(plan, _Weights(people.column, first[None], largest, centred, within))
 
 
 def _slopes(query: Query) -> Array:
-    """Slopes of the contrast, cut to a size at which rounding does not matter."""
+    """Return slopes of the contrast, clipped to a norm at which rounding does not matter."""
     return clip_vector(query.arguments.get("slopes", _NONE), _LARGEST_SLOPES)
 
 
 def _rows_left(people: Persons, slopes: Array) -> Array | None:
-    """What a (t - γᵀx) of units' rows differs by from their means; nothing of single rows."""
+    """Return deviations of a (t - γᵀx) by row from the unit's mean; None for single rows."""
     if people.within is None:
         return None
-    contrast, covariates = people.within.contrast, people.within.covariates
+    contrast = people.within.contrast
+    covariates = people.within.covariates
     columns = covariates.reshape(len(covariates), -1)
     left = contrast - product_of_columns(slopes[None], columns).reshape(contrast.shape)
     return np.asarray(people.weight * left)
 
 
 def _with_others(plan: GlmPlan, found: _Weights) -> _Weights:
-    """Rows of the other coefficients beside the contrast's, if the plan has them."""
+    """Return the weights with rows of the other coefficients, if the plan has them."""
     if plan.rows == 1:
         return found
     others = plan.importance * found.centred
@@ -267,12 +315,12 @@ def _pairs(
     pairs: Pairs,
     within: Array | None = None,
 ) -> Array:
-    """Weighted squared differences of pairs, corrected for weights and variances that go together.
+    """Return weighted squared differences of pairs, corrected for unequal weights.
 
-    With w² of either person as its own part, wᵢ²Vᵢ + wⱼ²Vⱼ is expected of a pair, over 2 W², as far
-    as nothing is cut; where weights are equal the correction is zero. To units of several rows what
-    these add is added: its square, and its product with that of the mean, which is taken to the
-    other unit's mean.
+    The weight of a pair is the mean of both w², relative to W². The correction gives the squares
+    the expectation (wᵢ²Vᵢ + wⱼ²Vⱼ)/(2 W²) if nothing is clipped, also if variances depend on the
+    weights. It is 0 for equal weights. For units of several rows, their addition is included: its
+    square, and its product with the part of the mean, taken relative to the other unit's mean.
     """
     one, other = (np.square(weights[each] / reach) for each in pairs)
     first, second = (person_columns(clipped, each) for each in pairs)

@@ -1,7 +1,7 @@
-"""The smooth basis of a study of images: which waves of them are released.
+"""Smooth basis of a study of images: the spatial wavelengths that are released.
 
-Everything is worked out from the study and its voxels, by every party for itself. A basis changes
-no sensitivity: a person's coefficients are clipped after all that is done to them.
+Every party computes it from the study and its voxels. A basis does not change the sensitivity: a
+participant's coefficients are clipped after all other operations.
 """
 
 import math
@@ -22,38 +22,38 @@ from consortium.errors import StudyError
 from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
-"""Cut-offs that a plan chooses from, over the images' smoothness."""
+"""Candidates of a plan for the cut-off, relative to the images' smoothness."""
 _MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
 _LONGEST = 1e4  # mm
-_FEWEST_MODES = 2  # of a hemisphere
+_FEWEST_MODES = 2  # for each hemisphere
 
 
-@lru_cache(maxsize=8)  # public, and asked for by plan, site and centre
+@lru_cache(maxsize=8)  # public, and used by plan, site and centre
 def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> BasisCorrelation:
-    """The likeness of a study's voxels or vertices; places are one object for each space.
+    """Return the correlation of a study's voxels or vertices, cached by their object.
 
-    Raises StudyError if the basis would be larger than anybody should have to work out.
+    Raises StudyError if the basis would be too large to compute.
     """
     if isinstance(places, SurfacePlaces):
         return _along_surfaces(places, smoothness, cutoff)
     coordinates = places.coordinates
     if len(coordinates) > _MOST_VOXELS:
         raise StudyError(
-            f"field 'analysis.basis': smooth is for {_MOST_VOXELS:,} voxels or fewer, and there "
-            f"are {len(coordinates):,}; ask for a coarser data.resolution."
+            f"field 'analysis.basis': smooth requires at most {_MOST_VOXELS:,} voxels, got "
+            f"{len(coordinates):,}. Set a coarser data.resolution."
         )
     finest = places.finest
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm do not fit voxels of this size; "
-            f"take {finest:.3g} mm or longer ones, or a finer data.resolution."
+            f"field 'analysis.cutoff': must be {finest:.3g} mm or longer for voxels of this size, "
+            f"got {cutoff:.3g} mm. Set a longer cutoff, or a finer data.resolution."
         )
     maps = SmoothBasis(coordinates, cutoff).size
     if maps > _MOST_MAPS:
         enough = math.ceil(cutoff * math.cbrt(maps / _MOST_MAPS))
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm make {maps:,} smooth maps, which "
-            f"are more than {_MOST_MAPS:,}; set a cutoff of about {enough} mm or longer."
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm make {maps:,} smooth maps, and at "
+            f"most {_MOST_MAPS:,} are possible. Set a cutoff of about {enough} mm or longer."
         )
     return SmoothCorrelation(coordinates, smoothness, cutoff)
 
@@ -62,22 +62,19 @@ def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> 
     finest = places.finest
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are shorter than the mesh's "
-            f"{_MOST_MAPS:,} maps have; take {math.ceil(10 * finest) / 10:g} mm or longer ones."
+            f"field 'analysis.cutoff': must be {math.ceil(10 * finest) / 10:g} mm or longer for "
+            f"the mesh's {_MOST_MAPS:,} maps, got {cutoff:.3g} mm."
         )
     if min(side.below(cutoff) for side in places.modes) < _FEWEST_MODES:
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are longer than a hemisphere; take "
-            "shorter ones."
+            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are longer than a hemisphere. Set "
+            "a shorter cutoff."
         )
     return SurfaceCorrelation(places.modes, smoothness, cutoff)
 
 
 def smooth_places(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
-    """Voxels or vertices of the one view that is analysed in a smooth basis.
-
-    Raises StudyError if the outcomes are not those of one view of images or surfaces.
-    """
+    """Return voxels or vertices of the only view that is analysed in a smooth basis."""
     named = parameters.outcome_views
     surfaces = [shape.surface_places[name] for name in named if name in shape.surface_places]
     if len(surfaces) == len(named) == 1:
@@ -88,16 +85,16 @@ def smooth_places(parameters: GlmParameters, shape: Shape) -> AnyPlaces:
     places = shape.image_places
     if not images or places is None or rows != [len(places.coordinates)]:
         raise StudyError(
-            "field 'analysis.basis': smooth is for one view of images that has a number for every "
-            "voxel, or of surfaces; name such a view in 'outcomes', and leave data.atlas out."
+            "field 'analysis.basis': smooth requires one view of images that has a number for "
+            "every voxel, or of surfaces. Name such a view in 'outcomes', and remove data.atlas."
         )
     return places
 
 
 def cutoffs_of(parameters: GlmParameters, places: AnyPlaces) -> tuple[float, ...]:
-    """Cut-offs that a plan may choose from in mm, the finest first.
+    """Return the cut-offs in mm from which a plan may choose, the finest first.
 
-    Those with more maps than anybody should have to work out are left out, if any are left then.
+    Those with too many maps to compute are excluded, unless none would remain.
     """
     assert parameters.smoothness is not None  # noqa: S101 - the parameters are read with it
     if parameters.cutoff is not None:
@@ -109,22 +106,22 @@ def cutoffs_of(parameters: GlmParameters, places: AnyPlaces) -> tuple[float, ...
 
 @lru_cache(maxsize=32)
 def _maps(places: AnyPlaces, cutoff: float) -> int:
-    """How many maps a basis has, which is known before it is made."""
+    """Return the number of maps in a basis, without computing them."""
     if isinstance(places, SurfacePlaces):
         return sum(side.below(cutoff) for side in places.modes)
     return SmoothBasis(places.coordinates, cutoff).size
 
 
 def basis_sentences(likeness: OutcomeCorrelation) -> tuple[str, ...]:
-    """Say what maps of smooth images cannot show, if there are any."""
+    """Return a sentence on details that maps of smooth images do not show, if any."""
     if not isinstance(likeness, BasisCorrelation):
         return ()
     sentence = (
-        f"The maps are made of {count(likeness.released, 'number')}: details finer than about "
-        f"{likeness.cutoff / 2:.0f} mm are smoothed away, which of images of the stated smoothness "
-        f"is {100 * (1 - likeness.resolved):.0f} % of the variance. A difference that is "
-        f"{np.sqrt(2) * likeness.smoothness:.0f} mm wide (full width at half maximum) keeps "
-        f"{100 * likeness.kept:.0f} % of its height, and a narrower one less; what the intervals "
-        "hold is the smoothed difference."
+        f"The maps are computed from {count(likeness.released, 'number')}: details finer than "
+        f"about {likeness.cutoff / 2:.0f} mm are smoothed away, which is "
+        f"{100 * (1 - likeness.resolved):.0f} % of the variance of images of the stated "
+        f"smoothness. A difference that is {np.sqrt(2) * likeness.smoothness:.0f} mm wide (full "
+        f"width at half maximum) keeps {100 * likeness.kept:.0f} % of its height, and a narrower "
+        "one less. Intervals are for the smoothed difference."
     )
     return (sentence,)

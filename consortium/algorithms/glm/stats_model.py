@@ -1,9 +1,8 @@
-"""A BIDS Stats Model as another way to write the formula and the contrast.
+"""BIDS Stats Models as an alternative notation of formula and contrast.
 
-Only what says exactly the same is read: one node of the level Dataset, a linear model with a
-constant, dummy columns of levels, and contrasts that are single columns of it or one level against
-the first. Everything else is refused by its name, as what is left out in silence would be another
-model.
+Only models with an exact equivalent are accepted: one node of the level Dataset, a linear model
+with a constant, dummy columns of levels, and contrasts that are single columns of it or one level
+against the first. Every other field is rejected by name, since ignoring it would change the model.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from consortium.base.frozen_model import FrozenModel
 
 Text = Annotated[str, Field(min_length=1, max_length=129)]
 Levels = Mapping[str, tuple[str, ...]]
-"""Levels of every column of the study outside the outcomes; none of a column with limits."""
-_MOST = 100  # names in a list: no model of a consortium has more
+"""Levels of every column of the study except the outcomes; empty for a column with limits."""
+_MOST = 100  # names in a list
 _INTERCEPTS = (1, "1", "intercept")
 
 
 class Instruction(FrozenModel):
-    """A transformation that makes dummy columns of levels, which is all that is known here."""
+    """Transformation that makes dummy columns of levels, the only one that is supported."""
 
     Name: Literal["Factor"]
     Input: Annotated[tuple[Text, ...], Field(max_length=_MOST)]
 
 
 class Steps(FrozenModel):
-    """What is done to columns before the model."""
+    """Transformations of columns before the model."""
 
     Transformer: str = "pybids-transforms-v1"
     Instructions: Annotated[tuple[Instruction, ...], Field(max_length=_MOST)] = ()
@@ -47,7 +46,7 @@ class LinearModel(FrozenModel):
 
 
 class Contrast(FrozenModel):
-    """A weighted sum of columns."""
+    """Weighted sum of columns."""
 
     Name: Text
     ConditionList: Annotated[tuple[Text, ...], Field(min_length=1, max_length=_MOST)]
@@ -57,7 +56,7 @@ class Contrast(FrozenModel):
 
 
 class EachColumn(FrozenModel):
-    """Columns of which each is a contrast."""
+    """Columns that are each a contrast."""
 
     Test: Literal["t"] = "t"
     Contrasts: Annotated[tuple[Text, ...], Field(min_length=1, max_length=_MOST)]
@@ -65,7 +64,7 @@ class EachColumn(FrozenModel):
 
 
 class Node(FrozenModel):
-    """An analysis over all persons."""
+    """Analysis over all participants."""
 
     Level: Literal["Dataset", "dataset"]
     Name: Text
@@ -78,7 +77,7 @@ class Node(FrozenModel):
 
 
 class StatsModel(FrozenModel):
-    """What a file `*_smdl.json` says, as far as it can be said to `glm`."""
+    """Content of a file `*_smdl.json`, restricted to fields that `glm` supports."""
 
     Name: Text
     BIDSModelVersion: Literal["1.0.0"]
@@ -88,30 +87,30 @@ class StatsModel(FrozenModel):
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of the formula in their order, with the levels that X names of each, if any."""
+    """Columns of the formula in their order, with the levels that X names for each, if any."""
 
     named: dict[str, list[str]]
     whole: str
 
     def terms(self, name: str, levels: Levels) -> str:
-        """The term of one column of X."""
+        """Return the term of one column of X."""
         column, level = _split(name, levels)
         if column not in self.named or (level and level not in self.named[column]):
-            raise ValueError(f"model: '{name}' is not in X; add it, or leave its contrast out")
+            raise ValueError(f"model: '{name}' is not in X. Add it, or remove its contrast.")
         if not level:
             return column
         if column == self.whole:
             raise ValueError(
-                f"model: '{name}' alone is a mean and no difference; contrast two levels of "
-                f"'{column}' with weights 1 and -1"
+                f"model: '{name}' by itself is a mean and not a difference. Contrast two levels of "
+                f"'{column}' with weights 1 and -1."
             )
         return _term(column, level, levels)
 
 
 def formula_of(model: StatsModel, levels: Levels) -> tuple[str, dict[str, str] | Literal["all"]]:
-    """Formula and contrasts that say the same as a model.
+    """Return the formula and contrasts that are equivalent to a model.
 
-    Raises ValueError if something can't be said so: in one sentence, by its name.
+    Raises ValueError if there are none, with one sentence that names the reason.
 
     Examples
     --------
@@ -142,7 +141,7 @@ def formula_of(model: StatsModel, levels: Levels) -> tuple[str, dict[str, str] |
     dummies = node.DummyContrasts.Contrasts if node.DummyContrasts else ()
     found += [(name, columns.terms(name, levels)) for name in dummies]
     if not found:
-        raise ValueError("model: there is no contrast; name one in Contrasts or DummyContrasts")
+        raise ValueError("model: a contrast is required. Name one in Contrasts or DummyContrasts.")
     terms = list(dict.fromkeys(term for _, term in found))
     first = terms[0].partition("=")[0]
     order = [first, *(name for name in columns.named if name != first)]
@@ -160,30 +159,30 @@ def _columns(names: tuple[Literal[1] | str, ...], levels: Levels) -> _Columns:
             continue
         column, level = _split(str(name), levels)
         if level in found.get(column, ()) or (column in found and not level):
-            raise ValueError(f"model: X names '{name}' twice; name it once")
+            raise ValueError(f"model: X must name '{name}' only once")
         found.setdefault(column, []).extend([level] if level else [])
     whole = [column for column, own in found.items() if own and set(own) == set(levels[column])]
     for column, own in found.items():
         if own and column not in whole and set(own) != set(levels[column][1:]):
             raise ValueError(
-                f"model: X has other levels of '{column}' than all, or all but the first of the "
-                f"study's, which is '{levels[column][0]}'; exchange the levels in 'features'"
+                f"model: X must have all levels of '{column}', or all except the study's first, "
+                f"which is '{levels[column][0]}'. Exchange the levels in 'features'."
             )
     if len(whole) + constant != 1:
         raise ValueError(
-            "model: X needs one constant, as every site has its own: a 1, or all levels of one "
+            "model: X must have one constant, as every site has its own: a 1, or all levels of one "
             "column"
         )
     return _Columns(found, whole[0] if whole else "")
 
 
 def _split(name: str, levels: Levels) -> tuple[str, str]:
-    """Column and level of a name of X; no level of a column with limits."""
+    """Return column and level of a name of X; an empty level for a column with limits."""
     if name in levels:
         if levels[name]:
             raise ValueError(
-                f"model: '{name}' is a column of levels; name its dummy columns, such as "
-                f"'{name}.{levels[name][-1]}'"
+                f"model: '{name}' is a column of levels. Name its dummy columns, such as "
+                f"'{name}.{levels[name][-1]}'."
             )
         return name, ""
     for column, own in levels.items():
@@ -198,8 +197,9 @@ def _term(column: str, level: str, levels: Levels) -> str:
 
 
 def _explicit(contrast: Contrast, columns: _Columns, levels: Levels) -> tuple[str, str]:
-    """Name and term of a contrast: a column of X, or a level against the first one."""
-    weights, names = contrast.Weights, contrast.ConditionList
+    """Return name and term of a contrast: a column of X, or a level against the first one."""
+    weights = contrast.Weights
+    names = contrast.ConditionList
     if weights == (1,) and len(names) == 1:
         return contrast.Name, columns.terms(names[0], levels)
     if weights == (1, -1) and len(names) == 2:
@@ -207,7 +207,7 @@ def _explicit(contrast: Contrast, columns: _Columns, levels: Levels) -> tuple[st
         if one == other == columns.whole and against == levels[one][0] != level:
             return contrast.Name, _term(one, level, levels)
     raise ValueError(
-        f"model: contrast '{contrast.Name}' is neither a column of X with weight 1 nor, where X "
-        "has all levels of a column, a level with 1 against the study's first with -1; for others "
-        "write 'contrasts: all' in the study's own words, and use 'consortium contrast'"
+        f"model: contrast '{contrast.Name}' must be a column of X with weight 1 or, if X has all "
+        "levels of a column, a level with 1 against the study's first with -1. For others write "
+        "'contrasts: all' in the study's own fields, and use 'consortium contrast'."
     )

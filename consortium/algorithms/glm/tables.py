@@ -1,4 +1,4 @@
-"""Tables of what `glm` finds."""
+"""Tables of the results of `glm`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,27 +12,27 @@ from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
 
 COEFFICIENTS, ERRORS = "coefficients", "coefficients-errors"
-"""Names of the tables that later contrasts are made of."""
+"""Names of the tables from which later contrasts are computed."""
 _COMMON = ("freedom", "doubt")
 _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
 _EFFECTS = ("view", "entry", *_NUMBERS, "found", "state", "deviation")
 _MEANS = ("group", "outcomes", *_NUMBERS, "found", "state")
 _MISSING = "n/a"
 _NOTE = (
-    "Errors count chance among participants and the noise of privacy; q is the false discovery "
-    "rate (Benjamini-Hochberg)."
+    "Errors include sampling of participants and privacy noise; q is the false discovery rate "
+    "(Benjamini-Hochberg)."
 )
 _UNSURE = (
-    "The standard error of a mean is an estimate itself, and varies by about a fifth from run to "
+    "The standard error of a mean is also an estimate, and varies by about a fifth from run to "
     "run (that of a single outcome by less); t, p, q and interval vary with it."
 )
 _ABOUT = {
     "view": "View of the outcome.",
     "entry": "Name of the outcome in its view, or its number from 1.",
     "group": "Name of the group of outcomes.",
-    "outcomes": "How many outcomes the group has.",
-    "effect": "Effect, in the unit that the column deviation holds.",
-    "error": "Standard error of the effect: chance and the noise of privacy together.",
+    "outcomes": "Number of outcomes in the group.",
+    "effect": "Effect, in the unit of the column deviation.",
+    "error": "Standard error of the effect: sampling and privacy noise together.",
     "t": "Effect over its standard error.",
     "p": "Two-sided p of no effect.",
     "q": "Least false discovery rate at which this would be a discovery (Benjamini-Hochberg).",
@@ -40,8 +40,8 @@ _ABOUT = {
     "high": "Upper end of the interval.",
     "found": "Whether q is at most the rate of false discoveries that the study accepts (yes, no, "
     "or withheld).",
-    "state": "Whether the row's numbers are reported, or withheld, and why: something could move "
-    "the effect by more than half its error, or too few participants have the outcome. Withheld "
+    "state": "Whether the row's numbers are reported, or withheld, and why: a bias could exceed "
+    "half the effect's standard error, or too few participants have the outcome. Withheld "
     "numbers are missing values (n/a).",
     "deviation": "Unit of the effect: the stated standard deviation of the outcome within groups "
     "and sites; without one, an eighth of the width of its limits times a factor that was learned "
@@ -51,20 +51,21 @@ _ABOUT = {
 
 
 def effect_unit(plan: GlmPlan) -> str:
-    """The unit that effects are told in."""
+    """Return the unit of reported effects."""
     if plan.in_stated_units:
         return "in the outcome's stated standard deviation within groups and sites"
     return "in the unit of the column deviation, which was learned for all outcomes together"
 
 
 def effect_units(plan: GlmPlan) -> str:
-    """The same in the plural, after a number."""
+    """Return the unit in the plural, for use after a number."""
     return "standard deviations" if plan.in_stated_units else "units of the column deviation"
 
 
 def effect_meaning(plan: GlmPlan) -> str:
-    """What an effect is."""
-    unit, group = effect_unit(plan), plan.columns.group
+    """Return the definition of an effect."""
+    unit = effect_unit(plan)
+    group = plan.columns.group
     if group.product:
         over = f", over {group.start[1]:g}" if group.start[1] > 1 else ""
         return (
@@ -76,12 +77,12 @@ def effect_meaning(plan: GlmPlan) -> str:
     one, other = group.compared
     named = f"of '{one}' from '{other}'" if one else "of the second group from the first"
     own = plan.columns.products.rows
-    where = ", at the public means of what it is multiplied by" if (own == group.row).any() else ""
+    where = ", at the public means of its factors in products" if (own == group.row).any() else ""
     return f"Difference {named}, {unit}{where}."
 
 
 def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[str]) -> Table:
-    """One row for each outcome; of more than a thousand, those with the smallest p."""
+    """Return a table with one row for each outcome, at most 1,000 with the smallest p."""
     order = np.arange(plan.outcomes)
     if plan.outcomes > MOST_ROWS:
         order = np.sort(np.argsort(arrays["p"], kind="stable")[:MOST_ROWS])
@@ -106,9 +107,10 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[s
 
 
 def image_views(plan: GlmPlan) -> tuple[str, ...]:
-    """Views of outcomes that are voxels, or vertices of a mesh.
+    """Return the views of outcomes that are voxels, or vertices of a mesh.
 
-    Statistics of component maps are none: to mix the maps by them would mean nothing.
+    Statistics of component maps are excluded, because mixing maps with them as weights has no
+    meaning.
     """
     views = plan.parameters.views
     voxels = [view.name for view in views if view.is_image and view.maps_file is None]
@@ -117,7 +119,7 @@ def image_views(plan: GlmPlan) -> tuple[str, ...]:
 
 
 def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) -> Table:
-    """One row for each group of outcomes."""
+    """Return a table with one row for each group of outcomes."""
     states = np.where(withheld, "withheld: with an outcome of the group", REPORTED).tolist()
     sizes = (plan.columns.averages > 0).sum(axis=1)
     names = list(plan.parameters.averages)
@@ -125,7 +127,8 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) 
     rows = [(name, int(n), *_numbers(plan, arrays, g, states[g])) for g, (name, n) in each]
     return Table(
         f"Mean effect of '{plan.parameters.contrasted}' on groups of outcomes, with errors of its "
-        f"own: noise averages out, and chance as far as outcomes are not correlated. {_NOTE} "
+        f"own: privacy noise averages out, and sampling errors if outcomes are not correlated. "
+        f"{_NOTE} "
         f"{_UNSURE if plan.shape.noise > 0 else ''}".rstrip(),
         _MEANS,
         tuple(rows),
@@ -136,19 +139,20 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) 
 def coefficient_tables(
     plan: GlmPlan, found: Effects, every: Coefficients, unit: float, states: Sequence[str]
 ) -> dict[str, Table]:
-    """Coefficients of every outcome, and what the errors of their combinations are made of.
+    """Return tables of all coefficients of every outcome, and of their error covariances.
 
-    ``unit`` is what a deviation that estimates are in is in the one that is told.
+    ``unit`` converts the estimates' standard deviation into the reported one.
     """
     columns = plan.columns
     entries = (columns.group, *columns.covariates_of)
     names = tuple(entry.label for entry in entries)
-    # Levels are -1 and 1, or 0 and 1 in units of a half: two units from one to the next.
+    # Levels are -1 and 1, or 0 and 1 in units of a half: both are two units apart.
     units = np.array([2.0 if entry.levels else 1.0 for entry in entries])
     units[0] = 1.0
     values = unit * units[:, None] * every.values
     both = units[:, None] * units
-    chance, noise = every.sampling * both, unit**2 * every.noise * both
+    chance = every.sampling * both
+    noise = unit**2 * every.noise * both
     spread = unit**2 * found.variances / found.divisor**2
     missing = (_MISSING,) * (1 + len(values))
     rows: list[tuple[Cell, ...]] = [
@@ -167,17 +171,17 @@ def coefficient_tables(
         COEFFICIENTS: Table(
             f"Every coefficient of every outcome, adjusted for site, in the outcome's "
             f"{effect_units(plan)}: a level against the first one, or per public standard "
-            "deviation of a column with limits. 'chance' is the variance of the first by chance "
-            "alone. Withheld outcomes have missing values (n/a), for the reason in the first "
-            "contrast's table. consortium contrast makes other contrasts of them.",
+            "deviation of a column with limits. 'chance' is the sampling variance of the first. "
+            "Withheld outcomes have missing values (n/a), for the reason in the first contrast's "
+            "table. `consortium contrast` computes other contrasts from them.",
             ("view", "entry", "chance", *names),
             tuple(rows),
             voxels_of=image_views(plan),
         ),
         ERRORS: Table(
-            "Covariances of the coefficients: by chance, over that of the first, and by the noise "
-            "of privacy; the degrees of freedom of chance, and the variance of what all were "
-            "divided by, over its square.",
+            "Covariances of the coefficients: from sampling, relative to that of the first, and "
+            "from privacy noise; the degrees of freedom of the sampling variance, and the variance "
+            "of the common divisor relative to its square.",
             ("coefficient", "level", "reference", *_COMMON, *of),
             tuple(errors),
         ),
@@ -187,7 +191,7 @@ def coefficient_tables(
 def _numbers(
     plan: GlmPlan, arrays: Mapping[str, Array], place: int, state: str
 ) -> tuple[float | str, ...]:
-    """Return the numbers of a row, whether it is found, and its state."""
+    """Return the numbers of a row, whether it is a discovery, and its state."""
     if state != REPORTED:
         return (*(_MISSING for _ in _NUMBERS), "withheld", state)
     found = "yes" if arrays["q"][place] <= plan.parameters.discoveries else "no"

@@ -25,21 +25,23 @@ def told(noise: float | None = None, missing=(), **analysis) -> str:
 def test_model_unit_clipping_errors_and_tests_are_told():
     text = told()
     assert "Each of 20 outcomes was regressed on dx1, age1, icv1 and sex1" in text
-    assert "What clipping took of long tails was estimated from three released sums" in text
+    assert "The loss of long tails by clipping was estimated from three released sums" in text
     assert re.search(
         r"a constant of its own for every site, over \d+ participants at 8 sites", text
     )
     assert re.search(r"one factor of all standard deviations \([01]\.\d+\), were learned", text)
-    assert "starting from stated norms, and drawn to these as far as they are noise" in text
-    assert "cut at 16 of them; columns with limits at 2.5 of theirs" in text
-    assert re.search(r"stated correlation \(0\.25\).* at most (0|1)\.\d+ times what is usual", text)
+    assert "starting from stated norms, and shrunk towards these values" in text
+    assert "clipped at 16 of them; columns with limits at 2.5 of their own" in text
+    assert re.search(
+        r"stated correlation \(0\.25\).* at most (0|1)\.\d+ times the usual norm", text
+    )
     assert "by each site's share of the group, from counts" in text
     assert "It was adjusted for age1, icv1 and sex1 by least squares within sites" in text
-    assert re.search(r"the slopes were multiplied by (0\.[5-9]\d|1\.00)", text)
+    assert re.search(r"slopes were multiplied by (0\.[5-9]\d|1\.00)", text)
     assert "differences of random pairs" in text
-    assert "what the noise of the rounds before lets through" in text
+    assert "noise of earlier rounds" in text
     assert "intervals at 95 %" in text
-    assert "rate of 5 % over the 20 tests after Benjamini and Hochberg" in text
+    assert "controlled at 5 % over the 20 tests after Benjamini and Hochberg" in text
 
 
 def test_persons_are_those_who_answered():
@@ -56,11 +58,11 @@ def test_persons_are_those_who_answered():
         (COUNTED, "share of the group, from counts, which was released with noise", "publicly"),
         ({"contrasts": {"age": "age1"}, "groups": {}}, "by each site's mean", "share of the group"),
         (ALONE, "regressed on dx1 by", "adjusted for"),
-        (ALONE, "noise of the rounds before", "adjusted for"),
+        (ALONE, "noise of earlier rounds", "adjusted for"),
         ({"norms": {}}, "learned in the first round, starting from the middle", "stated norms"),
         ({"averages": {"lobe": ["brain1"]}}, "of 1 group of outcomes (lobe)", "Every other"),
-        ({"contrasts": "all"}, "Every other coefficient was released, too", "means of"),
-        ({"confidence": 0.9, "discoveries": 0.1}, "intervals at 90 %", "rate of 5 %"),
+        ({"contrasts": "all"}, "Every other coefficient was also released", "means of"),
+        ({"confidence": 0.9, "discoveries": 0.1}, "intervals at 90 %", "at 5 % over"),
     ],
 )
 def test_what_a_study_does_not_do_is_not_told(analysis, there, missing):
@@ -72,7 +74,7 @@ def test_what_a_study_does_not_do_is_not_told(analysis, there, missing):
 def test_a_study_without_noise_tells_of_no_clipping_and_no_noise():
     text = told(0.0)
     assert "noise" not in text
-    assert "shortened" not in text
+    assert "clipped" not in text
     assert "multiplied" not in text
 
 
@@ -81,7 +83,7 @@ def test_maps_of_smooth_images_name_their_basis():
     result = Simulation(study(), sites, 3).run()
     text = result.captions.methods
     assert "Each of 125 voxels was regressed on diagnosis" in text
-    assert f"the coefficients of {result.numbers['smooth_maps']} maps were released" in text
+    assert f"The coefficients of {result.numbers['smooth_maps']} maps were released" in text
     assert f"wavelength of {2 * result.numbers['finest_detail_mm']:.3g} mm" in text
     assert "the difference of 'patient' from 'control'" in text
     assert "covariance" in text

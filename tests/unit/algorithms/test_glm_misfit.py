@@ -132,11 +132,10 @@ def result_of(misfit, number=0, **analysis):
 
 def test_the_first_sentence_says_that_a_centre_far_from_where_it_was_stated_can_not_be_judged():
     result = result_of(Misfit(off=11.0), 1)
-    assert result.captions.headline.startswith(
-        "20 of 20 outcomes can't be judged, because they lie"
-    )
+    assert result.captions.headline.startswith("The numbers of 20 of 20 outcomes are withheld")
     assert re.search(
-        r"about [\d.]+ of their deviations from where they were stated", result.captions.headline
+        r"about [\d.]+ of their standard deviations from the stated location",
+        result.captions.headline,
     )
     assert result.numbers["withheld"] == 20
     assert result.numbers["discoveries"] == 0
@@ -149,7 +148,7 @@ def test_the_first_sentence_says_that_a_centre_far_from_where_it_was_stated_can_
     assert {cell for row in rows for cell in row[2:column]} == {"n/a"}
     assert np.isnan([result.arrays[name] for name in ("effect", "p", "low", "high")]).all()
     calm = result_of(Misfit())
-    assert "can't be judged" not in calm.captions.headline
+    assert "are withheld" not in calm.captions.headline
     assert calm.numbers["withheld"] == 0
 
 
@@ -166,7 +165,7 @@ def test_outcomes_that_no_start_reaches_end_the_study_with_most_of_its_budget():
     trial = make_trial(far, norms={}, anyway=False, detect=2)
     result = run_trial(trial, NOISE, np.random.default_rng(0))
     assert result.captions.headline.startswith("Stopped before the outcomes")
-    assert "neither centre nor scale could be learned" in result.numbers["stopped"]
+    assert "neither location nor scale could be learned" in result.numbers["stopped"]
 
 
 def test_outcomes_that_vary_more_than_stated_end_a_study_that_could_find_nothing_then():
@@ -176,7 +175,7 @@ def test_outcomes_that_vary_more_than_stated_end_a_study_that_could_find_nothing
     GLM(trial.parameters, replace(trial.shape, noise=NOISE)).planned()
     result = run_trial(trial, NOISE, np.random.default_rng(0))
     assert re.search(
-        r"outcomes vary [23]\.?\d* times as much as is stated, or more", result.numbers["stopped"]
+        r"outcomes vary at least [23]\.?\d* times as much as stated", result.numbers["stopped"]
     )
 
 
@@ -317,7 +316,7 @@ def test_declared_means_are_not_released_and_everybody_is_told_what_that_means()
     plan = Glm(trial.parameters, trial.shape)
     assert plan.releases[1].bound.block("means").entries == 5 * 2
     remarks = GLM(trial.parameters, trial.shape).remarks()
-    assert any("the promise holds with declared numbers held constant" in each for each in remarks)
+    assert any("applies with declared numbers held constant" in each for each in remarks)
     result = run_trial(trial, noise_of(4, 5), np.random.default_rng(0))
     assert "with declared numbers held constant" in result.captions.meaning
 
@@ -333,8 +332,8 @@ def test_a_site_sees_its_own_mean_beside_the_declared_one():
 @pytest.mark.parametrize(
     ("means", "message"),
     [
-        ({"hight": dict.fromkeys(MEANS["age1"], 0.0)}, "'hight' is no column that effects"),
-        ({"age1": {"s0": 0.0}}, "give the mean of 'age1' at every site"),
+        ({"hight": dict.fromkeys(MEANS["age1"], 0.0)}, "'hight' is not a column that effects"),
+        ({"age1": {"s0": 0.0}}, "the mean of 'age1' must be given for every site"),
     ],
 )
 def test_means_that_do_not_fit_the_study_are_refused(means, message):
@@ -363,7 +362,7 @@ def notes_of(change):
 
 def test_a_site_is_told_at_home_of_norms_that_do_not_fit_its_outcomes():
     assert "analysis.norms" not in notes_of(lambda table: None)
-    assert "more than two stated deviations from the location" in notes_of(
+    assert "more than two stated standard deviations from the location" in notes_of(
         lambda table: table.__setitem__(2, table[2] + 9.0)
     )
     assert "more than four times the deviation" in notes_of(
@@ -382,7 +381,7 @@ def test_a_site_is_told_at_home_of_groups_that_differ_more_than_the_study_expect
     group, age = SMALL[1], SMALL[1] + 1
     assert "analysis.gap" not in notes_of(lambda table: None)
     told = notes_of(lambda table: table.__setitem__(age, table[age] + (table[group] > 0) / 4))
-    assert re.search(r"the groups differ here by [\d.]+ stated deviations in 'age1'", told)
+    assert re.search(r"the groups differ here by [\d.]+ stated standard deviations in 'age1'", told)
 
 
 def test_a_long_tail_of_a_group_that_varies_more_makes_few_effects():

@@ -56,7 +56,7 @@ def test_the_slope_of_a_product_is_that_of_statsmodels(seed, asked, place):
 
 @pytest.mark.parametrize(
     ("contrasts", "said"),
-    [("all", "'all' is for a formula without products"), ({"it": "I(z01**2)"}, "pattern")],
+    [("all", "'all' requires a formula without products"), ({"it": "I(z01**2)"}, "pattern")],
 )
 def test_what_clipping_leaves_no_truth_of_is_not_asked(contrasts, said):
     with pytest.raises(ValidationError, match=said):
@@ -67,9 +67,9 @@ def test_the_page_says_of_what_an_effect_is():
     study = random_study(0, covariates=2)
     said = result_of(study, contrasts={"it": "z01:z11"}, groups={}).captions.meaning
     assert "with the product of both columns, over 2.5: each in public standard deviations" in said
-    assert "at the public means of what it is multiplied by" in result_of(study).captions.meaning
+    assert "at the public means of its factors" in result_of(study).captions.meaning
     plain = result_of(study, formula="dx1 + z01 + I(z01**2)").captions.meaning
-    assert "multiplied" not in plain
+    assert "factors" not in plain
 
 
 def test_an_interaction_with_a_mean_that_is_far_off_is_not_judged():
@@ -78,7 +78,7 @@ def test_an_interaction_with_a_mean_that_is_far_off_is_not_judged():
     asked = {"contrasts": {"it": "z01:z11"}, "groups": {}, "covariates": usual, "anyway": True}
     result = run_trial(trial(study, **asked), noise_of(50, 4), np.random.default_rng(0))
     assert result.arrays["withheld"].all()
-    assert "has another mean than is stated" in result.captions.headline
+    assert "(correct analysis.covariates)" in result.captions.headline
 
 
 def test_a_product_of_what_is_missing_is_missing_and_factors_are_cut():
@@ -97,8 +97,8 @@ def test_a_product_of_what_is_missing_is_missing_and_factors_are_cut():
         ("a - b", "products of two and squares"),
         ("a + ", "products of two and squares"),
         ("a * a", r"write the square of a as I\(a\*\*2\)"),
-        ("a + a:b", "a:b is there without b; add it"),
-        ("b + I(a ** 2)", r"I\(a\*\*2\) is there without a; add it"),
+        ("a + a:b", "a:b requires the column b"),
+        ("b + I(a ** 2)", r"I\(a\*\*2\) requires the column a"),
         ("a + b + a", "a is named twice"),
         ("a * b + a:b", "a:b is named twice"),
     ],

@@ -103,7 +103,7 @@ def test_of_a_brain_those_waves_are_tried_that_are_few_enough():
     assert cutoffs_of(asked, places) == (24.0, 28.0, 32.0, 40.0)
     rough = parameters.model_copy(update={"smoothness": 8.0, "cutoff": None})
     assert cutoffs_of(rough, places) == (20.0,)
-    with pytest.raises(StudyError, match="more than 1,000; set a cutoff of about 23 mm"):
+    with pytest.raises(StudyError, match=r"at most 1,000 .* about 23 mm"):
         smoothly_alike(places, 8.0, 20.0)
 
 
@@ -158,7 +158,10 @@ def test_maps_come_out_of_a_private_exchange():
     assert np.corrcoef(effect, where)[0, 1] > 0.7
     assert len(result.arrays["effect"]) == 125
     told = result.captions.headline
-    assert f"of 125 voxels, of maps made of {result.numbers['smooth_maps']} numbers, differ" in told
+    assert (
+        f"of 125 voxels, in maps computed from {result.numbers['smooth_maps']} numbers, differ"
+        in told
+    )
     variance = result.images["faces_contrast-patients_stat-variance"].values[:, 0]
     assert np.all(variance > 0)
     assert effect / np.sqrt(variance) == pytest.approx(result.arrays["t"])
@@ -167,11 +170,14 @@ def test_maps_come_out_of_a_private_exchange():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"smoothness": None}, "smoothness: basis: smooth needs it"),
-        ({"basis": "entries"}, "it is for basis: smooth"),
+        ({"smoothness": None}, "smoothness: is required"),
+        ({"basis": "entries"}, "smoothness: requires 'basis: smooth'"),
         ({"contrasts": "all"}, "one contrast of one view"),
-        ({"contrasts": {"a": "diagnosis", "b": "diagnosis"}}, "give one name with the column"),
-        ({"covariates": {"aeg": {"mean": 1, "deviation": 1}}}, "there is no column aeg"),
+        (
+            {"contrasts": {"a": "diagnosis", "b": "diagnosis"}},
+            "contrasts: must be one name with its column",
+        ),
+        ({"covariates": {"aeg": {"mean": 1, "deviation": 1}}}, "aeg is not a column"),
         ({"averages": {"some": ["1"]}}, "one contrast of one view"),
         ({"smoothness": 0.0}, "greater than or equal to 1"),
         ({"smoothness": 1e9}, "less than or equal to 100"),
@@ -191,10 +197,10 @@ MANY = Places(np.zeros((10_001, 3)), 1000.0)
 @pytest.mark.parametrize(
     ("places", "changes", "message"),
     [
-        (None, {}, "smooth is for one view of images that has a number for every voxel"),
+        (None, {}, "smooth requires one view of images that has a number for every voxel"),
         (MANY, {}, "one view of images"),
-        (GRID, {"cutoff": 20.0}, "waves of 20 mm do not fit voxels of this size; take 25"),
-        (FAR, {}, "too short for the space of the mask's voxels"),
+        (GRID, {"cutoff": 20.0}, "must be 25 mm or longer for voxels of this size, got 20"),
+        (FAR, {}, "too short for the extent of the mask's voxels"),
     ],
 )
 def test_a_basis_that_the_voxels_do_not_allow_is_not_planned(places, changes, message):
@@ -205,9 +211,7 @@ def test_a_basis_that_the_voxels_do_not_allow_is_not_planned(places, changes, me
 
 def test_a_cutoff_that_makes_too_many_maps_is_refused_with_one_that_does_not():
     fine = Places(5.0 * np.argwhere(np.ones((16, 16, 16))), 125.0)
-    with pytest.raises(
-        StudyError, match="maps, which are more than 1,000; set a cutoff of about 15"
-    ):
+    with pytest.raises(StudyError, match=r"at most 1,000 .* about 15"):
         smoothly_alike(fine, 5.0, 12.5)
     assert SmoothBasis(fine.coordinates, 15.0).size <= 1000
 
@@ -223,7 +227,7 @@ def test_a_plan_passes_over_cutoffs_that_make_too_many_maps(monkeypatch):
     assert Glm(parameters, trial.shape).cutoff >= cutoffs[1]
     monkeypatch.setattr(smooth, "_MOST_MAPS", 0.5)
     smoothly_alike.cache_clear()
-    with pytest.raises(StudyError, match="set a cutoff of about"):
+    with pytest.raises(StudyError, match="Set a cutoff of about"):
         Glm(parameters, trial.shape)
 
 

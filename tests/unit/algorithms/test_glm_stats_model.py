@@ -101,7 +101,7 @@ def test_dummy_contrasts_are_columns(columns, asked, formula, expected):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("thickness_smdl.json", "content and not its name"),
+        ("thickness_smdl.json", "model: must be the content"),
         (changed("Input", value={"task": ["rest"]}), "Input"),
         (changed("Edges", value=[{"Source": "a", "Destination": "b"}]), "Edges"),
         (changed("Nodes", value=MODEL["Nodes"] * 2), "Nodes"),
@@ -112,11 +112,14 @@ def test_dummy_contrasts_are_columns(columns, asked, formula, expected):
         (node("Model", "HRF", value={"Model": "spm"}), r"Model\.HRF"),
         (node("Model", "X", value=["age", "diagnosis.patient"]), "one constant"),
         (node("Model", "X", value=[1, *MODEL["Nodes"][0]["Model"]["X"]]), "one constant"),
-        (node("Model", "X", value=[1, "diagnosis.control"]), "exchange the levels"),
-        (node("Model", "X", value=[1, "ward.b", "age"]), "other levels of 'ward'"),
+        (
+            node("Model", "X", value=[1, "diagnosis.control"]),
+            "X must have all levels of 'diagnosis'",
+        ),
+        (node("Model", "X", value=[1, "ward.b", "age"]), "X must have all levels of 'ward'"),
         (node("Model", "X", value=[1, "diagnosis", "age"]), "its dummy columns"),
         (node("Model", "X", value=[1, "hight"]), "no column, or level of a column, 'hight'"),
-        (node("Model", "X", value=[1, "age", "age"]), "twice"),
+        (node("Model", "X", value=[1, "age", "age"]), "only once"),
         (node("Model", "X", value=[1, "age:ward.b"]), "'age:ward.b'"),
         (
             node("Transformations", "Instructions", value=[{"Name": "Scale", "Input": ["age"]}]),
@@ -126,15 +129,15 @@ def test_dummy_contrasts_are_columns(columns, asked, formula, expected):
             node("Transformations", "Instructions", value=[{"Name": "Factor", "Input": ["age"]}]),
             "Factor 'age'",
         ),
-        (contrasts(), "there is no contrast"),
+        (contrasts(), "a contrast is required"),
         (contrasts(contrast(["age"], [1], "F")), r"Contrasts\.0\.Test"),
-        (contrasts(contrast(["age"], [2])), "contrast 'x' is neither"),
-        (contrasts(contrast(["diagnosis.patient"], [1])), "is a mean and no difference"),
+        (contrasts(contrast(["age"], [2])), "contrast 'x' must be"),
+        (contrasts(contrast(["diagnosis.patient"], [1])), "is a mean and not a difference"),
         (
             contrasts(contrast(["diagnosis.control", "diagnosis.patient"], [1, -1])),
-            "contrast 'x' is neither",
+            "contrast 'x' must be",
         ),
-        (contrasts(contrast(["ward.c", "ward.b"], [1, -1])), "contrast 'x' is neither"),
+        (contrasts(contrast(["ward.c", "ward.b"], [1, -1])), "contrast 'x' must be"),
     ],
 )
 def test_what_a_formula_can_not_say_is_refused_by_its_name(model, message):
@@ -144,12 +147,12 @@ def test_what_a_formula_can_not_say_is_refused_by_its_name(model, message):
 
 @pytest.mark.parametrize("said", [{"formula": "diagnosis"}, {"contrasts": {"x": "age"}}])
 def test_a_model_and_another_formula_contradict_each_other(said):
-    with pytest.raises(ValidationError, match="leave these out"):
+    with pytest.raises(ValidationError, match="replaces formula and contrasts"):
         study_with(MODEL, **said)
 
 
 def test_one_of_both_is_needed():
     values = study_of().model_dump(mode="json", exclude_none=True)
     del values["analysis"]["formula"]
-    with pytest.raises(ValidationError, match="or a 'model'"):
+    with pytest.raises(ValidationError, match="or 'model' is required"):
         Study.model_validate(values)

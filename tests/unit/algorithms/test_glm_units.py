@@ -241,8 +241,8 @@ def test_intervals_hold_whatever_correlation_is_stated(cell, epsilon):
 
 REFUSED = {
     "no units": ({"units": {"most_rows": 3}}, "give 'family'"),
-    "all": ({"units": {"sessions": True}, "contrasts": "all"}, "name one contrast"),
-    "parts": ({"groups": {"a": [1.5, 2.5]}}, "whole numbers"),
+    "all": ({"units": {"sessions": True}, "contrasts": "all"}, "Name one contrast"),
+    "parts": ({"groups": {"a": [1.5, 2.5]}}, "must be integers"),
     "one row": ({"units": {"sessions": True, "most_rows": 1}}, "greater than or equal to 2"),
 }
 

@@ -155,8 +155,8 @@ def test_the_page_says_what_becomes_public_and_what_is_smoothed_away(tmp_path: P
         assert enter("consortium", "design", *words).code == 0
         page = (tmp_path / name / "design.html").read_text()
         told = json.loads((tmp_path / name / "design.json").read_text())["studies"][0]["remarks"]
-        assert "each site has is released with noise" in page
-        assert ("are smoothed away, which of images" in page) == smoothed
+        assert "is released with noise of about" in page
+        assert ("are smoothed away, which is" in page) == smoothed
         assert any("are smoothed away" in remark for remark in told) == smoothed
 
 

@@ -1,1 +1,1 @@
-"""Numerics of this analysis alone: arrays in, arrays out."""
+"""Numerical functions of `glm` only: arrays in, arrays out."""

@@ -1,7 +1,7 @@
-"""What released sums of all coefficients tell beyond the contrast: others, and means of outcomes.
+"""Other coefficients and means of outcomes, from the released sums of all coefficients.
 
-Nothing here needs a release: every coefficient, each combination of coefficients and each mean over
-outcomes is arithmetic on sums that have been paid for. Symbols are those of `contrast_regression`.
+No further release is needed: every coefficient, every combination of coefficients and every mean
+over outcomes is computed from released sums. Symbols are those of `contrast_regression`.
 """
 
 from dataclasses import dataclass
@@ -25,25 +25,26 @@ from consortium.kernels.contrast_regression import (
 )
 from consortium.kernels.shrinkage import shrinkage_factor
 
-_LEAST_VARIANCE = 0.3  # of a mean of outcomes, over what their correlation lets expect
-_USUAL_DOUBT = 0.3  # of that expectation
-_LEAST_PART = 0.05  # of what covariates explain of single outcomes, and of how sites differ in them
+_LEAST_VARIANCE = 0.3  # of a mean of outcomes, relative to that expected by their correlation
+_USUAL_DOUBT = 0.3  # relative standard deviation of that expectation
+# Least variance explained by covariates, and between sites, relative to single outcomes.
+_LEAST_PART = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Every coefficient of every outcome, with what its errors are made of."""
+    """All coefficients of every outcome, with the components of their error covariance."""
 
     values: Array
-    """K x V. The contrast's first."""
+    """K x V, with the contrast's first."""
     sampling: Array
-    """K x K. Covariance by chance of an outcome whose contrast has a variance of one by chance."""
+    """Sampling covariance, K x K, of an outcome whose contrast has a sampling variance of 1."""
     noise: Array
-    """K x K. Covariance by noise and what it lets through, of every outcome."""
+    """Covariance by privacy noise and first-round noise, K x K, equal for every outcome."""
     freedom: float
-    """Degrees of freedom of what ``sampling`` is in units of."""
+    """Degrees of freedom of the sampling variance that ``sampling`` is relative to."""
     doubt: float
-    """Variance of the divisor, over its square: every coefficient's, over the coefficient's."""
+    """Variance of the divisor divided by its square: a relative variance of every coefficient."""
 
 
 def solve_coefficients(
@@ -64,13 +65,14 @@ def solve_coefficients(
     found : Effects
         Of the contrast.
     weights : tuple of float
-        What the covariates were multiplied by, Σ a² n / Σ a n, and N_u.
+        Factor of the covariates, Σ a² n / Σ a n, and N_u.
     noise : mapping of float
         σ_G, σ_A and that of T.
     expected : Expected
         Of the contrast.
     tails : LostTails
-        Of all coefficients. Who varies with a covariate makes its coefficient less certain.
+        Correction of all coefficients. If participants vary more with a covariate, its
+        coefficient has a larger variance.
     """
     factor, ratio, squares = weights
     count = len(rows)
@@ -92,7 +94,7 @@ def solve_coefficients(
     leak[0] = found.leak
     leak += tails.variance().mean(axis=1)
     covariance = np.diag(found.privacy + leak)
-    # What a site's mean is off by moves the contrast's sum by -γ of what it moves the column's by.
+    # An error of a site's mean moves the contrast's sum by -γ times that of the column's sum.
     covariance[0, 1:] = covariance[1:, 0] = -adjustment.slopes * levels
     return Coefficients(
         solve @ rows,
@@ -108,17 +110,17 @@ class MeanSums:
     """Released sums of the means of outcomes."""
 
     squares: Array
-    """Length G. Of pairs, scaled as `ContrastSums.squares`."""
+    """Pairs' squared differences, length G, scaled as `ContrastSums.squares`."""
     products: Array
-    """p x G. With the covariates, a (x - x̂) ūᵀ; zeros where no covariates are adjusted for."""
+    """Products with the covariates, a (x - x̂) ūᵀ, p x G; 0 without covariates."""
     spreads: Array
-    """Length G. ū² over the number of persons; zeros where nothing was released before."""
+    """Mean of ū², length G; 0 if it was not released."""
     noise: dict[str, float]
-    """By these three. Standard deviation of the noise in an entry of each."""
+    """Standard deviation of the noise in an entry of each of these three."""
     missed: Array
-    """Length G. As that of `Expected`, of the means."""
+    """Variance of the learned centres of the means, length G, as `Expected.missed`."""
     tails: Array
-    """Length G. As that of `ContrastSums`."""
+    """Variance from the correction of long tails, length G, as `ContrastSums.tails`."""
 
 
 def mean_effects(
@@ -130,7 +132,7 @@ def mean_effects(
     adjustment: Adjustment,
     correlation: float,
 ) -> Estimates:
-    """Effects on means of outcomes, whose variances by chance were released with the others.
+    """Return the effects on means of outcomes, with sampling variances from released squares.
 
     Parameters
     ----------
@@ -156,12 +158,21 @@ def mean_effects(
     turned = correlation_power(averages.T, correlation, 0.25)
     privacy = sums.noise["effects"] ** 2 * np.square(turned).sum(axis=0)
     return effects_of(
-        averages @ sums.effects,
-        chance,
-        privacy + means.tails + _leak_of_means(means, expected, found, adjustment, chance, doubt),
-        found.divisor,
-        found.doubt,
-        freedom_of_squares(expected.persons),
+        sums=averages @ sums.effects,
+        sampling=chance,
+        other=privacy
+        + means.tails
+        + _leak_of_means(
+            means=means,
+            expected=expected,
+            found=found,
+            adjustment=adjustment,
+            chance=chance,
+            doubt=doubt,
+        ),
+        divisor=found.divisor,
+        doubt=found.doubt,
+        freedom=freedom_of_squares(expected.persons),
     )
 
 
@@ -173,15 +184,17 @@ def _leak_of_means(
     chance: Array,
     doubt: Array,
 ) -> Array:
-    """What noise in the adjustment lets through to a mean: what its own covariates and sites do.
+    """Return the variance of means of outcomes from noise of the first round.
 
-    How far covariates act alike on the outcomes of a group, and sites differ alike in them, is
-    released; where noise hides it, they count as if they did so on all in the same way, which is
-    the worst that they can. ``chance`` is a mean's variance by chance, and ``doubt`` how far it may
-    be off.
+    How similarly covariates act on the outcomes of a group, and how similarly sites differ in them,
+    is estimated from released sums. If noise hides it, all outcomes of the group count as fully
+    alike, which is the largest possible variance. ``chance`` is the sampling variance of a mean,
+    and ``doubt`` its standard deviation.
     """
-    inverse, variance = adjustment.inverse, chance / expected.squares
-    columns, left = max(len(inverse), 1), expected.clip**2
+    inverse = adjustment.inverse
+    variance = chance / expected.squares
+    columns = max(len(inverse), 1)
+    left = expected.clip**2
     prior = left * expected.explained
     slopes = np.square(inverse @ means.products).sum(axis=0)
     noise = means.noise["products"] ** 2 * np.square(inverse).sum() + np.trace(inverse) * variance
@@ -196,7 +209,7 @@ def _leak_of_means(
 
 
 def _drawn(found: Array, noise: Array, centre: Array | float, width: Array | float) -> Array:
-    """Draw numbers that were found with noise of a variance to what is expected of them."""
+    """Return estimates that are shrunk to ``centre`` in proportion to their noise variance."""
     kept = shrinkage_factor(np.square(width), noise)
     drawn: Array = centre + kept * (found - centre)
     return drawn

@@ -1,4 +1,4 @@
-"""Released sums of covariates, turned into what a contrast is adjusted by.
+"""Adjustment of a contrast for covariates, from released sums of the covariates.
 
 Symbols are those of `contrast_regression`.
 """
@@ -13,63 +13,68 @@ from consortium.base.array import Array
 from consortium.kernels.shrinkage import shrinkage_factor
 
 LEAST_KEPT = 0.5
-"""Least that slopes are shrunk to, however much noise is in them."""
+"""Smallest factor by which slopes are shrunk, for any amount of noise."""
 _MOST_EXPLAINED = 0.9
 _LEAST_BETWEEN, _USUAL_BETWEEN, _MOST_BETWEEN = 0.01, 0.2, 3.0
-"""Variance of sites' means, in public deviations."""
+"""Smallest, usual and largest variance of sites' means, in public standard deviations."""
 _USUAL_WITHIN, _WIDTH_WITHIN, _LEAST_WITHIN = 0.6, 0.3, 0.05
-"""Of a slope's column: its variance within sites, what that may be off by, and its least."""
-_DOUBTED = 0.75  # deviations of its noise
+"""For a slope's column: usual variance within sites, its prior standard deviation, and its
+minimum."""
+_DOUBTED = 0.75  # standard deviations of its noise that are added to t²
 TOGETHER = 0.7
-"""Correlation, in an error, of sites' levels with what shrinking hides of their means."""
+"""Assumed correlation, in standard errors, of sites' levels with the part of their means that
+shrinking removed."""
 _CUT_GAP, _CUT_POWER = 0.6, 3  # fitted to simulated groups that differ by 0.8 and 1.4 deviations
-_COLLINEAR = 1e-9  # of the persons' weight: an eigenvalue below is rounding
+_COLLINEAR = 1e-9  # relative to the sum of weights: smaller eigenvalues are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:
-    """How the covariates are taken out of the contrast."""
+    """Regression of the contrast on the covariates within sites."""
 
     slopes: Array
-    """Length p. γ, of the contrast on the covariates within sites, shrunk as far as they are
-    noise."""
+    """γ, slopes of the contrast on the covariates within sites, shrunk in proportion to their
+    noise. Length p."""
     centres: Array
-    """S x p. x̂_s, the covariates' means by site, drawn to zero as far as they are noise."""
+    """x̂_s, the covariates' means by site, shrunk to zero in proportion to their noise. S x p."""
     explained: float
-    """R², part of the contrast that the covariates explain with these slopes."""
+    """R², fraction of the contrast that the covariates explain with these slopes."""
     offsets: Array
-    """Length columns. Σ a_s² v_s: what of a column's means by site the noise hides, times their
-    persons squared; of a slope its own column first. 0 where means are declared."""
+    """Σ (a_s n_s)² (1 - k_s) t², for each column: variance of its means by site that noise hides,
+    with t² the variance of the means and k_s their shrinkage factors. A slope's own column is
+    first. 0 if means are declared."""
     information: float
-    """N_a, weight of the contrast within sites."""
+    """N_a, information of the contrast within sites."""
     inverse: Array
-    """p x p. Of Â, the covariates' moment within sites."""
+    """Inverse of Â, the covariates' moment within sites, p x p."""
     products: Array
-    """Length p. G, of contrast and covariates within sites."""
+    """G, sums of contrast times covariates within sites, length p."""
     kept: float = 1.0
-    """What the slopes were multiplied by: 1 without noise."""
+    """k, shrinkage factor of the slopes: 1 without noise."""
     confounded: Array = field(default_factory=lambda: np.zeros(0))
-    """Length columns. Σ a_s n_s (1 - k_s) t: what shrinking leaves of a column's means by site, of
-    deviation t."""
+    """Σ a_s n_s (1 - k_s) t, for each column: part of its means by site that shrinking removed, for
+    means with standard deviation t."""
     square: float = 0.0
-    """Mean squared norm of a participant's clipped covariates, over their number."""
+    """Mean squared norm of a participant's clipped covariates, divided by their number."""
 
     @property
     def levels(self) -> Array:
-        """Length columns. Variance of a column's sum by the levels of sites, over theirs.
+        """V, for each column: variance of its weighted sum from sites' levels, relative to theirs.
 
-        Noise in its means by site goes with nothing; what shrinking hides may go with levels.
+        Noise in the means is independent of the levels. The part that shrinking removed is assumed
+        to have a correlation of 0.7 with them.
         """
         return np.asarray(self.offsets + np.square(TOGETHER * self.confounded))
 
     def cut_bias(self, explained: float) -> float:
-        """Return how far effects may be off since covariates were cut, in total deviations.
+        """Return the possible bias of effects from clipped covariates, in total deviations.
 
-        Formula: κ β k ‖G‖/N_a, with κ = 0.6 (m/2)³/p. G/N_a is the groups' difference in the
-        covariates and β² the part of an outcome's variance that they explain. A covariate that is
-        cut at both ends lacks a part κ of the difference, which becomes part of the effect. Right
-        deviations have a mean square m of about 0.9, and halved ones of 1.3 to 1.6; κ was fitted
-        to .05 to .2 for one covariate and .01 to .2 for two.
+        Formula: κ β k ‖G‖/N_a, with κ = 0.6 (m/2)³/p. G/N_a is the difference of the groups in the
+        covariates and β² the fraction of an outcome's variance that they explain. A covariate that
+        is clipped at both ends lacks a fraction κ of the difference, which becomes part of the
+        effect. With correct standard deviations the mean square m is about 0.9, with halved ones
+        1.3 to 1.6. κ was fitted to simulations: 0.05 to 0.2 for one covariate and 0.01 to 0.2 for
+        two.
 
         Parameters
         ----------
@@ -82,32 +87,35 @@ class Adjustment:
         return lacking * gap * float(np.sqrt(explained))
 
     def squared(self, columns: Array) -> float:
-        """Σ γ² of numbers that stand by column; a slope's own column counts as it is."""
+        """Return Σ γ² of numbers by column; a slope's own column has a factor of 1."""
         own = len(columns) - len(self.slopes)
         return float(columns[:own].sum() + np.square(self.slopes) @ columns[own:])
 
 
 @dataclass(frozen=True, eq=False)
 class CovariateSums:
-    """Released sums of the first round."""
+    """Released sums of the covariates in the first round."""
 
     contrast: Array
-    """Length p. G."""
+    """G, length p."""
     moment: Array
-    """p x p. A."""
+    """A, p x p."""
     means: Array
-    """S x p. M; of a slope S x (p + 1), the contrast's own column first. 0 where means are
+    """M, S x p; for a slope S x (p + 1), with the contrast's own column first. 0 if means are
     declared."""
     hidden: Array
-    """True or false, of as many columns. Whose means were released."""
+    """Columns whose means were released, boolean."""
     noise: dict[str, float]
-    """By G, A, M and C. σ_j."""
+    """σ_j of G, A, M and C."""
     column: float | None = None
     """C, Σ t² of a slope."""
 
 
 def adjust(sums: CovariateSums, persons: Array, weights: Array, information: float) -> Adjustment:
-    """Fit the contrast on the covariates within sites.
+    """Fit the contrast on the covariates within sites by least squares.
+
+    The moment is mixed with a multiple of the identity in proportion to its noise. Slopes are
+    shrunk by the factor of James and Stein, at least to a half.
 
     Parameters
     ----------
@@ -116,11 +124,13 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     weights : array, length S
         a_s.
     information : float
-        N_a, Σ a n q (1 - q); of a slope, for which Σ t² was released, it is worked out from that.
+        N_a, Σ a n q (1 - q). For a slope it is computed from the released Σ t² instead.
     """
     sites = _site_means(sums, persons)
-    whole, own = float(weights @ persons), slice(len(sums.hidden) - len(sums.contrast), None)
-    between, products = sites.between(weights * persons), sums.contrast
+    whole = float(weights @ persons)
+    own = slice(len(sums.hidden) - len(sums.contrast), None)
+    between = sites.between(weights * persons)
+    products = sums.contrast
     if sums.column is not None:
         information = _within(sums, sites, persons)
         products = products - between[own, 0]
@@ -130,42 +140,54 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
     inverse = _stable_inverse(mixed, min(whole / 4, 3 * sums.noise["moment"]), whole)
     slopes = inverse @ products
-    fitted, noise = float(slopes @ products), sums.noise["contrast"] ** 2 * np.trace(inverse)
+    fitted = float(slopes @ products)
+    noise = sums.noise["contrast"] ** 2 * np.trace(inverse)
     kept = _kept(fitted, float(noise))
     explained = float(np.clip(kept * (fitted - noise) / information, 0, _MOST_EXPLAINED))
     left = 1 - sites.kept
     return Adjustment(
-        kept * slopes,
-        sites.centres,
-        explained,
-        np.square(weights * persons) @ left * sites.variances,
-        information,
-        inverse,
-        products,
-        kept,
-        (weights * persons) @ left * np.sqrt(sites.variances),
-        float(np.trace(sums.moment)) / (whole * max(len(within), 1)),
+        slopes=kept * slopes,
+        centres=sites.centres,
+        explained=explained,
+        offsets=np.square(weights * persons) @ left * sites.variances,
+        information=information,
+        inverse=inverse,
+        products=products,
+        kept=kept,
+        confounded=(weights * persons) @ left * np.sqrt(sites.variances),
+        square=float(np.trace(sums.moment)) / (whole * max(len(within), 1)),
     )
 
 
 def _within(sums: CovariateSums, sites: _SiteMeans, persons: Array) -> float:
-    """Σ (t - x̂_t)² of a slope's column, between what was found and what is usual."""
+    """Return Σ (t - x̂_t)² of a slope's column, as a posterior mean around the usual value."""
     assert sums.column is not None  # noqa: S101 - for the type checker
-    whole, centres, raw = float(persons.sum()), sites.centres[:, 0], sites.raw[:, 0]
+    whole = float(persons.sum())
+    centres = sites.centres[:, 0]
+    raw = sites.raw[:, 0]
     lost = float(persons @ (centres * (2 * raw - centres)))
     if sums.hidden[0]:
         kept = sites.kept[:, 0]
         lost -= float(persons @ ((2 * kept - kept**2) * sites.noise))
-    found, noise = sums.column - lost, sums.noise["column"] ** 2
-    usual, width = _USUAL_WITHIN * whole, (_WIDTH_WITHIN * whole) ** 2
+    found = sums.column - lost
+    noise = sums.noise["column"] ** 2
+    usual = _USUAL_WITHIN * whole
+    width = (_WIDTH_WITHIN * whole) ** 2
     return max((found * width + usual * noise) / (width + noise), _LEAST_WITHIN * whole)
 
 
 def _kept(fitted: float, noise: float) -> float:
-    """Factor for slopes that fit so much, of which so much is expected of noise alone.
+    """Return the factor of James and Stein for slopes, at least a half.
 
-    That of James and Stein, cut from below: slopes that are as good as noise are halved, which
-    quarters what their noise lets through and loses no more than half of a real adjustment.
+    Slopes that are mostly noise are halved. This divides the variance from their noise by four, and
+    loses at most half of a real adjustment.
+
+    Parameters
+    ----------
+    fitted : float
+        Sum of squares that the slopes explain.
+    noise : float
+        Its expectation from noise only.
     """
     if noise == 0:
         return 1.0
@@ -173,27 +195,27 @@ def _kept(fitted: float, noise: float) -> float:
 
 
 def left_of_noise(kept: float, columns: int) -> float:
-    """Part of the noise's variance that slopes have as an error after they were shrunk.
+    """Return the fraction of the noise variance that remains as an error in shrunk slopes.
 
     Parameters
     ----------
     kept : float
-        k, what they were multiplied by.
+        k, shrinkage factor of the slopes.
     columns : int
-        p, how many there are.
+        p, number of slopes.
 
     Returns
     -------
     float
-        k, which is exact where k is known, and 1/(p + 2) for that it was found from the slopes
-        themselves: within a tenth of the mean squared error of three slopes or more, or above it;
-        of two it may be a sixth too low, of one a third.
+        k + 1/(p + 2), at most 1. k is exact if the factor is known; 1/(p + 2) accounts for its
+        estimation from the same slopes. The result is at least 0.9 of the measured mean squared
+        error for three slopes or more; for two it may be a sixth too low, for one a third.
     """
     return min(1.0, kept + 1 / (columns + 2)) if kept < 1 else 1.0
 
 
 def _stable_inverse(matrix: Array, least: float, whole: float) -> Array:
-    """Inverse with eigenvalues of at least what noise makes of zero; 0 where there is neither."""
+    """Return the inverse with eigenvalues of at least ``least``; 0 for eigenvalues of zero."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     raised = np.maximum(values, least)
     real = raised > _COLLINEAR * whole
@@ -203,24 +225,24 @@ def _stable_inverse(matrix: Array, least: float, whole: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _SiteMeans:
-    """Means by site, and the same shrunk by the noise that is known to be in them."""
+    """Means by site, and the same shrunk in proportion to their noise."""
 
     raw: Array
     centres: Array
-    """S x columns."""
+    """Means before and after shrinking, S x columns."""
     hidden: Array
-    """True or false, length columns. Which were released with noise."""
+    """Columns that were released with noise, boolean."""
     kept: Array
-    """S x columns. k_s; 1 of what is declared."""
+    """k_s, shrinkage factors, S x columns; 1 for declared means."""
     noise: Array
-    """Length S. Variance of the noise in released means."""
+    """Variance of the noise in released means, length S."""
     variances: Array
-    """Length columns. t², of their means among persons."""
+    """t², variance of the means among participants, for each column."""
 
     def between(self, weights: Array) -> Array:
-        """Σ a n x̂ x̄ᵀ without what noise adds: what centring takes from a moment.
+        """Return Σ a n x̂ x̄ᵀ less its expected noise: the part of a moment that centring removes.
 
-        One factor only is shrunk, as weights are centred by x̂ and persons lie about x̄.
+        Only one factor is shrunk, as weights are centred by x̂ and participants vary around x̄.
         """
         both = (self.centres * weights[:, None]).T @ self.raw
         noise = (weights * self.noise) @ self.kept
@@ -229,21 +251,29 @@ class _SiteMeans:
 
 
 def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
-    """Shrink the sites' means by the noise that is known to be in them."""
-    there, hidden = persons > 0, sums.hidden
+    """Return the sites' means shrunk in proportion to their noise."""
+    there = persons > 0
+    hidden = sums.hidden
     count = np.where(there, persons, 1.0)
     raw = np.where(there[:, None], sums.means / count[:, None], 0.0)
     noise = np.where(there, (sums.noise["means"] / count) ** 2, 0.0)
     variances = np.where(hidden, _between_sites(raw, noise, there), 0.0)
     kept = np.where(hidden, shrinkage_factor(variances, noise[:, None]), 1.0)
-    return _SiteMeans(raw, kept * raw, hidden, kept, noise, variances)
+    return _SiteMeans(
+        raw=raw,
+        centres=kept * raw,
+        hidden=hidden,
+        kept=kept,
+        noise=noise,
+        variances=variances,
+    )
 
 
 def _between_sites(raw: Array, noise: Array, there: Array) -> Array:
-    """t² of every column by itself: one that differs among sites is not drawn to one that doesn't.
+    """Return t² of every column, estimated separately.
 
-    A little more than was found, by how much noise may hide: what errors state of means that were
-    shrunk by too small a t² would be less than they are off.
+    A column that differs among sites is therefore not shrunk as one that does not. 0.75 standard
+    errors are added, because standard errors of effects would be too small if t² were.
     """
     weights = there / np.square(_USUAL_BETWEEN + noise)
     weights = weights / weights.sum()

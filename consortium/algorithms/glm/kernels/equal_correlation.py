@@ -1,4 +1,4 @@
-"""R of outcomes of which any two have the same correlation, ρ: its powers and what follows."""
+"""Powers of a correlation matrix R with the same correlation ρ of any two outcomes."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from consortium.base.array import Array
 def correlation_power(
     columns: Array, correlation: float, power: float, whole: tuple[int, Array] | None = None
 ) -> Array:
-    """R to a power times each column, for R with ones on its diagonal and ρ everywhere else.
+    """Return a power of R times each column, for R with 1 on its diagonal and ρ elsewhere.
 
     Parameters
     ----------
@@ -16,10 +16,11 @@ def correlation_power(
     correlation : float
         ρ, from 0 to below 1.
     whole : (int, array of length N), optional
-        V, and the columns' means, where only some of the V rows are given and returned.
+        V, and the columns' means, if only some of the V rows are given and returned.
     """
     entries, mean = whole or (len(columns), columns.mean(axis=0))
-    own, shared = (1 - correlation) ** power, (1 + (entries - 1) * correlation) ** power
+    own = (1 - correlation) ** power
+    shared = (1 + (entries - 1) * correlation) ** power
     raised: Array = own * columns
     raised += (shared - own) * mean
     return raised
@@ -28,7 +29,7 @@ def correlation_power(
 def powered_norms(
     squares: Array, means: Array, entries: int, correlation: float, power: float
 ) -> Array:
-    """Norms of `correlation_power`'s columns, from their sums of squares and means before.
+    """Return the norms of `correlation_power`'s columns, from their sums of squares and means.
 
     Parameters
     ----------
@@ -36,7 +37,8 @@ def powered_norms(
     entries : int
         V.
     """
-    own, shared = (1 - correlation) ** power, (1 + (entries - 1) * correlation) ** power
+    own = (1 - correlation) ** power
+    shared = (1 + (entries - 1) * correlation) ** power
     together = entries * np.square(means)
     apart = np.maximum(squares - together, 0.0)
     norms: Array = np.sqrt(own**2 * apart + shared**2 * together)
@@ -44,12 +46,13 @@ def powered_norms(
 
 
 def root_diagonal(entries: int, correlation: float) -> float:
-    """g: every entry on the diagonal of R^½, which is its trace over V."""
-    own, shared = np.sqrt(1 - correlation), np.sqrt(1 + (entries - 1) * correlation)
+    """Return g, the diagonal entry of R^½, which is its trace divided by V."""
+    own = np.sqrt(1 - correlation)
+    shared = np.sqrt(1 + (entries - 1) * correlation)
     return float(own + (shared - own) / entries)
 
 
 def shared_part(entries: int, correlation: float) -> float:
-    """Part of R^-¼u's squared norm that all outcomes share, of u with covariance R."""
+    """Return the fraction of the squared norm of R^-¼u in the mean of all outcomes, for u ~ R."""
     shared = np.sqrt(1 + (entries - 1) * correlation)
     return float(shared / (entries * root_diagonal(entries, correlation)))

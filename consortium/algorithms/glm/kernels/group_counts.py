@@ -1,4 +1,4 @@
-"""How many of each site's persons are of a group, as far as noisy counts tell."""
+"""Numbers of participants in a group at each site, estimated from noisy counts."""
 
 import numpy as np
 
@@ -6,14 +6,15 @@ from consortium.base.array import Array
 from consortium.kernels.shrinkage import shrinkage_factor
 
 COUNT_NOISE = 2 / np.sqrt(3.0)
-"""Noise in the number of participants of a group over that in their halves of ±1/2. The number is
-the sum of the halves and of half the participants, which are counted with √(3/4) each."""
+"""Noise in the number of participants of a group, relative to that in the sum of their halves ±1/2.
+The number is the sum of the halves and half the participants, which are counted with √(3/4)
+each."""
 _WIDTH = 0.25
-"""Of a site's part of persons in a group, around what is expected of it."""
+"""Prior standard deviation of the fraction of a site's participants in a group."""
 
 
 def count_variances(persons: Array, noise: float) -> Array:
-    """Variance of each site's number of persons in a group, given its count with noise.
+    """Return the variance of each site's number of participants in a group, given its noisy count.
 
     Parameters
     ----------
@@ -29,27 +30,27 @@ def count_variances(persons: Array, noise: float) -> Array:
 def estimate_proportions(
     counts: Array, persons: Array, expected: Array, noise: float
 ) -> tuple[Array, Array]:
-    """Draw counts to what is expected, as far as they are noise.
+    """Return proportions from counts that are shrunk to expected ones in proportion to noise.
 
     Parameters
     ----------
     counts : array, length S
-        With noise; of no meaning where nobody was counted.
+        Noisy counts; ignored for sites that did not count.
     persons : array, length S
-        Of the sites that counted, 0 for the others.
+        n_s of the sites that counted, 0 for the others.
     expected : array, length S
-        Parts that are expected.
+        Expected proportions.
 
     Returns
     -------
     proportions : array, length S
         q̂_s, within 0 and 1.
     doubts : array, length S
-        Variance of a site's number of persons in the group around n_s q̂_s.
+        Variance of a site's number of participants in the group around n_s q̂_s.
 
     Examples
     --------
-    A large site is believed, and of a small one the count tells little:
+    The count of a large site has a large weight, and that of a small one a small weight:
 
     >>> found, doubts = estimate_proportions(
     ...     np.array([300.0, 12.0]), np.array([1000, 10]), np.array([0.5, 0.5]), 10.0

@@ -1,9 +1,9 @@
-"""Centre and scale of outcomes, learned from the sums of a first look at them.
+"""Location and scale of outcomes, learned from the sums of a first look.
 
-Outcomes are u = (y - ℓ⁰)/σ⁰, with norms that may be far off. L holds f R^-¼u with a clip
-f = min(1, B/‖R^-¼u‖), F what clipping left of the persons, Z the logarithms of squared distances of
-pairs of a site. Each number is drawn to what is stated as far as it is noise, so that right norms
-lose next to nothing.
+Outcomes are u = (y - ℓ⁰)/σ⁰, with initial values ℓ⁰ and σ⁰ that may be wrong. L is the sum of f
+R^-¼u with the clipping factor f = min(1, B/‖R^-¼u‖), F the sum of f, and Z the sum of logarithms of
+squared distances of pairs of a site. Each estimate is shrunk to its initial value in proportion to
+its noise, so correct initial values lose little precision.
 """
 
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from consortium.kernels.noisy_shares import EstimatedShares
 from consortium.kernels.shrinkage import shrinkage_factor
 
 MOST_LOG = 4.0
-"""What the logarithm of a pair's squared distance, over what is usual, is cut to; twice that for
-outcomes without limits or stated deviations."""
+"""Limit of the logarithm of a pair's squared distance relative to the usual one; doubled for
+outcomes without limits or stated standard deviations."""
 LEAST_KEPT = 0.1
-"""Of the persons, after clipping: with less nothing can be said of the outcomes' centre."""
+"""Smallest mean clipping factor; below it the outcomes' location cannot be learned."""
 STATED_WIDTH, MISSING_WIDTH = 1.0, 2.5
-"""Standard deviation of the log of the variance around what is stated, or only guessed."""
-_LOST = 1.25  # of the least kept, and of the largest logarithm, from where on norms are lost
-_CLEARLY = 2.0  # deviations of noise
+"""Prior standard deviation of the log variance around a stated value, and around a guess."""
+_LOST = 1.25  # factor on the smallest F and the largest logarithm at which norms are lost
+_CLEARLY = 2.0  # standard deviations of noise
 _TINY = 1e-12
 _QUANTILES, _HALVINGS, _RATIOS = 200, 40, (1e-2, 1e4)  # of squared norms
 
@@ -35,48 +35,47 @@ class LookSums:
     """Released sums of the first look."""
 
     location: Array
-    """Length d. L."""
+    """L, length d."""
     kept: float
     """F."""
     size: float
     """Z."""
     shares: EstimatedShares
-    """Estimated shares of the participants who have each outcome; 1 without gaps."""
+    """Estimated shares of the participants who have each outcome; 1 if none are missing."""
     noise: dict[str, float]
-    """By location, kept and size. σ_j."""
+    """σ_j of location, kept and size."""
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedNorms:
-    """What is learned of the outcomes."""
+    """Learned location and scale of the outcomes."""
 
     shift: Array
-    """Length V. Centre less the one that was started from, over the scale that was started from."""
+    """Learned minus initial location, in initial standard deviations. Length V."""
     factor: float
-    """s, scale over the one that was started from."""
+    """s, learned scale relative to the initial one."""
     doubt: float
     """Standard deviation of ln s²."""
     shared: float
     own: float
-    """Variances of ``shift`` by noise: of what all outcomes have in common, and of each beside
-    it."""
+    """Noise variances of ``shift``, for the mean over outcomes and for deviations from it."""
     shares: EstimatedShares
     """Shares of the participants who have each outcome."""
     lost: bool
-    """Whether the start was too far off to learn anything from."""
+    """Whether the initial values were too far off to learn from."""
 
     @property
     def present(self) -> Array:
-        """Length V. Shares that sums over participants are divided by."""
+        """Shares that sums over participants are divided by, length V."""
         return self.shares.divisors
 
     def missed(self, squares: Array | float = 1.0) -> Array | float:
-        """η²/s², variance of a learned centre in learned units.
+        """Return η²/s², the variance of a learned centre in learned units.
 
         Parameters
         ----------
         squares : array or float
-            Σ a², of means of outcomes with weights a.
+            Σ a² for means of outcomes with weights a; 1 for single outcomes.
         """
         return (self.shared + self.own * squares) / self.factor**2
 
@@ -89,36 +88,47 @@ def learn_norms(
     width: float,
     most: float = MOST_LOG,
 ) -> LearnedNorms:
-    """Centre and scale, each drawn to the start as far as it is noise.
+    """Return location and scale, each shrunk to its initial value in proportion to its noise.
 
     Parameters
     ----------
     likeness : OutcomeCorrelation
         R.
     width : float
-        π, how far ln s² may be from 0.
+        π, prior standard deviation of ln s².
     most : float
-        What logarithms were cut to.
+        Limit of the logarithms.
     """
     kept = float(np.clip(sums.kept, LEAST_KEPT * persons, persons))
     present = sums.shares.divisors
     shift, shared, own = _centre(sums.location, sums.noise["location"], kept, likeness, present)
     freedom = likeness.freedom
     usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(1 - SITE_VARIANCE)
-    found, doubt = sums.size / pairs, sums.noise["size"] / pairs
+    found = sums.size / pairs
+    doubt = sums.noise["size"] / pairs
     trust = float(shrinkage_factor(width**2, doubt**2))
     log = trust * (found - usual)
     few = sums.kept + _CLEARLY * sums.noise["kept"] < _LOST * LEAST_KEPT * persons
     lost = few or abs(found) > most / _LOST + _CLEARLY * doubt
-    scale, unknown = float(np.exp(log / 2)), float(np.sqrt(trust) * doubt)
-    return LearnedNorms(shift, scale, unknown, shared, own, sums.shares, bool(lost))
+    scale = float(np.exp(log / 2))
+    unknown = float(np.sqrt(trust) * doubt)
+    return LearnedNorms(
+        shift=shift,
+        factor=scale,
+        doubt=unknown,
+        shared=shared,
+        own=own,
+        shares=sums.shares,
+        lost=bool(lost),
+    )
 
 
 def squared_norm_ratio(kept: float, reach: float, likeness: OutcomeCorrelation) -> float:
     """Return the mean squared norm of R^-¼u over its usual one, from the mean clip factor.
 
-    It is the ratio with which participants whose squared norms follow a χ² law would keep as much.
-    Differences between sites are part of these norms, which those of pairs within a site are not.
+    If the squared norms of participants follow a χ² law scaled by this ratio, their mean clip
+    factor is ``kept``. Differences between sites are part of these norms, but not of distances of
+    pairs within a site.
 
     Parameters
     ----------
@@ -143,9 +153,9 @@ def squared_norm_ratio(kept: float, reach: float, likeness: OutcomeCorrelation) 
 def _centre(
     sums: Array, noise: float, kept: float, likeness: OutcomeCorrelation, present: Array
 ) -> tuple[Array, float, float]:
-    """Mean outcomes, and the variances by noise of what they share and of what they do not.
+    """Return the mean outcomes, and the noise variances of their common part and of the rest.
 
-    Both parts are shrunk by the factor of James and Stein, so that noise is not taken for a centre.
+    Both parts are shrunk by the factor of James and Stein to avoid mistaking noise for a centre.
     """
     means = likeness.decode(sums[:, None])[:, 0] / (kept * present)
     variance = (noise / kept) ** 2

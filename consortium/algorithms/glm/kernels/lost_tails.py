@@ -1,10 +1,11 @@
-"""What clipping takes of long tails, and by how much that alone would move effects.
+"""Correction of effects for the long tails that clipping removed.
 
-A clip takes more where persons vary more. Of outcomes with a tail to one side it then takes more of
-one group's, or more at one end of a column, and groups of equal means differ in what is left.
-Released are the sums of what was taken, over all persons, and how much squared norms go with the
-weights w. What is taken is taken to lie in the same direction everywhere and to grow by a power of
-how far persons vary; then the contrast of what was taken is θ times its sum.
+Clipping removes more if participants vary more. For outcomes with a tail to one side it then
+removes more in one group, or at one end of a column, and groups of equal means differ after
+clipping. The site releases sums of the removed parts over all participants, and of the product of
+the weights w with the logarithm of squared norms. Assumptions: the removed part has the same
+direction everywhere and grows by a power of the standard deviation. Then the contrast of the
+removed part is θ times its sum.
 """
 
 import math
@@ -17,57 +18,64 @@ from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrela
 from consortium.base.array import Array
 from consortium.kernels.shrinkage import shrinkage_factor
 
-_POWER = 4.0  # of what is taken, in the ratio of deviations between persons, sites' levels included
-_UNSURE = 0.35  # of θ: tails are not all of a kind
-_WIDTH = 0.4  # around 0, of the logarithm of squared norms: between groups, or a deviation of w
-_TAKEN = 0.035  # deviations: what is taken of outcomes with long tails, on the mean over persons
-_SPREAD = 0.8  # of that logarithm among persons
-_FARTHEST = 4.0  # that groups may be apart where each logarithm is cut to ±2
-_SLOPE_POWER = 3.8  # of a slope: of what is taken, in squared norms
-_UNEVEN = 3.0  # of chance, over the square of that change: norms hold sites' levels, too
+_POWER = 4.0  # of the loss, in the ratio of standard deviations including sites' levels
+_UNSURE = 0.35  # relative standard deviation of θ, because kinds of tails differ
+# Prior standard deviation of the change of log squared norms between groups, or by one of w.
+_WIDTH = 0.4
+_TAKEN = 0.035  # usual mean loss of outcomes with long tails, in standard deviations
+_SPREAD = 0.8  # standard deviation of that logarithm among participants
+_FARTHEST = 4.0  # largest difference of groups if each logarithm is clipped to ±2
+_SLOPE_POWER = 3.8  # for a slope: power of the loss in squared norms
+# Relative increase of the sampling variance over that squared change: norms include levels.
+_UNEVEN = 3.0
 _TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class TailSums:
-    """Released sums about what clipping took."""
+    """Released sums about the loss by clipping."""
 
     lost: Array
-    """Length V. Σ (1 - c) u, after R^¼."""
+    """Σ (1 - c) u, after R^¼, length V."""
     tail: float
-    """The same of the mean outcome, which is known better."""
+    """The same for the mean outcome, which has less noise."""
     lean: Array
-    """Length K. Σ w ln(‖R^-¼u‖²/(V g)), with the weights of every coefficient."""
+    """Σ w ln(‖R^-¼u‖²/(V g)), with the weights of every coefficient, length K."""
     noise: dict[str, float]
-    """By lost, tail and lean. σ_j; that of lost before R^¼."""
+    """σ_j of lost, tail and lean; that of lost before R^¼."""
 
 
 @dataclass(frozen=True, eq=False)
 class LostTails:
-    """What clipping is found to have taken from the sums T, and how unsure that is."""
+    """Estimated loss of the sums T by clipping, with its variance."""
 
     lost: Array
-    """Length V. Σ (1 - c) u, as far as it is no noise."""
+    """Σ (1 - c) u, shrunk in proportion to its noise, length V."""
     shared: float
     own: float
-    """Variances by noise of what the outcomes share of it, and of each beside it."""
+    """Noise variances of its mean over outcomes, and of each outcome around it."""
     theta: Array
     unsure: Array
-    """Length K. θ and its variance."""
+    """θ and its variance, length K."""
     uneven: Array
-    """Length K. By what part of itself a coefficient's variance by chance is larger, since persons
-    vary more where its weight is larger."""
+    """Relative increase of a coefficient's sampling variance, since participants vary more where
+    its weight is larger. Length K."""
 
     @property
     def shift(self) -> Array:
-        """Σ (1 - c) w u, K x V."""
+        """Σ (1 - c) w u = θ Σ (1 - c) u, K x V."""
         return np.outer(self.theta, self.lost)
 
     def variance(self, averages: Array | None = None) -> Array:
-        """Variance of ``shift``, or of its means with weights G x V: K x V, or K x G."""
-        lost, squares = self.lost, np.ones(len(self.lost))
+        """Return the variance of ``shift``, or of its means with weights G x V: K x V, or K x G.
+
+        Formula: (θ² + Var θ) σ² + Var θ · lost², with σ² the noise variance of the loss.
+        """
+        lost = self.lost
+        squares = np.ones(len(self.lost))
         if averages is not None:
-            lost, squares = averages @ lost, np.square(averages).sum(axis=1)
+            lost = averages @ lost
+            squares = np.square(averages).sum(axis=1)
         noise = self.shared + self.own * squares
         unsure = self.unsure[:, None]
         found: Array = (np.square(self.theta)[:, None] + unsure) * noise + unsure * np.square(lost)
@@ -75,44 +83,44 @@ class LostTails:
 
 
 def no_tails(outcomes: int, rows: int) -> LostTails:
-    """Of a study that doesn't ask."""
+    """Return a correction of 0 for a study that does not release the loss."""
     return LostTails(np.zeros(outcomes), 0.0, 0.0, *np.zeros((3, rows)))
 
 
 @dataclass(frozen=True)
 class TailLoss:
-    """How what clipping takes goes with the contrast's weights, by how squared norms do."""
+    """Relation of the loss to the contrast's weights, given that of squared norms to them."""
 
     information: float
-    """Σ w t̃, or Σ w² of a slope, if nobody were clipped."""
+    """Σ w t̃, or Σ w² of a slope, without clipping."""
     theta: Callable[[float], float]
-    """θ, of the change of the logarithm of squared norms with a weight that is one larger."""
+    """Function from the change of the log squared norm per unit of the weight to θ."""
     width: float = _WIDTH
-    """What that change may usually be."""
+    """Prior standard deviation of that change."""
 
 
 def lean_of_groups(persons: float, information: float, part: float) -> TailLoss:
-    """Of two groups.
+    """Return the relation for the contrast of two groups.
 
     Parameters
     ----------
     persons, information : float
-        n and Σ w t̃, if nobody were clipped.
+        n, and Σ w t̃ without clipping.
     part : float
-        q, of the second group among the persons.
+        q, fraction of the participants in the second group.
     """
     return TailLoss(information, lambda apart: _contrast(apart, part) * information / persons)
 
 
 def lean_of_slope(persons: float, left: float, most: float) -> TailLoss:
-    """Of a column with limits, whose weights have a deviation of one before they are cut.
+    """Return the relation for a slope, whose weights have variance 1 before they are clipped.
 
     Parameters
     ----------
     left : float
-        Of Σ w², where one factor is cut.
+        Fraction of Σ w² that remains if one factor is clipped.
     most : float
-        W_c, which they are cut to.
+        W_c, limit of the weights.
     """
     return TailLoss(
         persons * left,
@@ -121,18 +129,18 @@ def lean_of_slope(persons: float, left: float, most: float) -> TailLoss:
 
 
 def lean_of_others(persons: float, squares: Array) -> list[TailLoss]:
-    """Of other coefficients beside the contrast's, by whose weights nobody is clipped harder.
+    """Return the relations for the other coefficients, whose weights do not affect clipping.
 
     Parameters
     ----------
     squares : array, length K - 1
-        Σ w² of each.
+        Σ w² of each coefficient.
     """
     return [_lean_of_other(persons, s) for s in np.maximum(squares / persons, _TINY).tolist()]
 
 
 def _lean_of_other(persons: float, spread: float) -> TailLoss:
-    """Of weights of this variance."""
+    """Return the relation for weights of this variance."""
     width = _WIDTH / math.sqrt(spread)
     return TailLoss(persons * spread, lambda change: _SLOPE_POWER * spread * change, width)
 
@@ -140,7 +148,7 @@ def _lean_of_other(persons: float, spread: float) -> TailLoss:
 def lost_tails(
     sums: TailSums, likeness: OutcomeCorrelation, persons: float, leans: Sequence[TailLoss]
 ) -> LostTails:
-    """Estimate what clipping took.
+    """Return the estimated loss by clipping for all coefficients.
 
     Parameters
     ----------
@@ -148,7 +156,7 @@ def lost_tails(
         R.
     persons : float
         n.
-    leans : sequence of Lean, length K
+    leans : sequence of TailLoss, length K
     """
     found = np.array(
         [_theta(lean, float(sum_), sums) for lean, sum_ in zip(leans, sums.lean, strict=True)]
@@ -157,17 +165,22 @@ def lost_tails(
 
 
 def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, float, float]:
-    """θ, its variance, and how uneven chance is."""
+    """Return θ, its variance, and the relative increase of the sampling variance."""
     noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
     kept = float(shrinkage_factor(lean.width**2, noise))
-    change, doubt = kept * released / lean.information, math.sqrt(kept * noise)
+    change = kept * released / lean.information
+    doubt = math.sqrt(kept * noise)
     theta, low, high = (lean.theta(change + sign * doubt) for sign in (0, -1, 1))
     uneven = _UNEVEN * min(abs(change * _WIDTH / lean.width), 1.0) ** 2
     return theta, (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2, uneven
 
 
 def _contrast(apart: float, part: float) -> float:
-    """(e₂ - e₁)/ē, of what is taken in either group, whose squared norms are e^apart times."""
+    """Return (e₂ - e₁)/ē, the relative difference of the losses in two groups.
+
+    ``apart`` is the difference of their log squared norms. The loss is the fourth power of the
+    ratio of standard deviations.
+    """
     times = float(np.exp(_POWER * np.clip(apart, -_FARTHEST, _FARTHEST) / 2))
     return (times - 1) / (1 + part * (times - 1))
 
@@ -175,15 +188,17 @@ def _contrast(apart: float, part: float) -> float:
 def _drawn(
     sums: TailSums, likeness: OutcomeCorrelation, usual: float
 ) -> tuple[Array, float, float]:
-    """What was taken, drawn to 0 as far as it is noise, and what variances are left.
+    """Return the loss, shrunk to 0 in proportion to its noise, and the remaining noise variances.
 
-    Both parts by the factor of James and Stein, or by what is usual where that tells less. Of few
-    outcomes that factor is known badly: what is drawn to 0 may be there.
+    Mean and deviations are shrunk by the factor of James and Stein, or by that of the usual loss if
+    it is smaller. With few outcomes the estimated factor is imprecise, and the deviations may be
+    real, so their variance keeps a minimum.
     """
     variance = sums.noise["lost"] ** 2
     own = variance * max(float(np.mean(likeness.roots)) - likeness.common, 0.0)
-    shared, around = sums.noise["tail"] ** 2, sums.lost - sums.lost.mean()
-    with np.errstate(over="ignore"):  # what is infinite is kept
+    shared = sums.noise["tail"] ** 2
+    around = sums.lost - sums.lost.mean()
+    with np.errstate(over="ignore"):  # an infinite square has a factor of 1
         all_kept = _kept(float(np.square(sums.tail)), shared, usual)
         each_kept = _kept(float(np.mean(np.square(around))), own, usual)
     unsure = min(1 / math.sqrt(len(around) + 2), float(shrinkage_factor(usual**2, own)))

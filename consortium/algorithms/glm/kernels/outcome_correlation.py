@@ -1,8 +1,8 @@
-"""How alike outcomes are, as a study states it: what weighs them before noise is added.
+"""Stated correlation of the outcomes, by which they are weighted before noise is added.
 
-R is the stated correlation of V outcomes. A person's R^-¼u is clipped and released, and R^¼ of the
-noisy sum is what is told: of all ways to weigh outcomes this one leaves the least noise in them. A
-wrong R costs precision only.
+R is the stated correlation of V outcomes. A participant's R^-¼u is clipped and released, and R^¼ of
+the noisy sum is reported. Of all such linear weightings this one leaves the least noise in the
+outcomes. A wrong R costs precision only.
 """
 
 from abc import ABC, abstractmethod
@@ -24,15 +24,15 @@ from consortium.kernels.smooth_basis import SmoothBasis
 
 FWHM_PER_SIGMA = float(np.sqrt(8.0 * np.log(2.0)))
 ROUGH = 0.02
-"""Part of a smooth image's variance that is taken for noise from voxel to voxel: what rounding and
-resampling leave, so that nothing is divided by a spectrum that is nearly zero."""
-_ROWS = 256  # of the kernel at a time
+"""Fraction of a smooth image's variance that is counted as noise of single voxels, as from rounding
+and resampling. It avoids division by a spectrum that is nearly zero."""
+_ROWS = 256  # rows of the kernel in a chunk
 _MAPS = 64
-_MOST_ROOM = 8  # of a grid's box, over the places in it
+_MOST_ROOM = 8  # largest number of places of a grid's box, relative to those in the mask
 
 
 class OutcomeCorrelation(Protocol):
-    """R of V outcomes, of which d numbers are released."""
+    """Correlation R of V outcomes, for which d numbers are released."""
 
     @property
     def entries(self) -> int:
@@ -40,15 +40,15 @@ class OutcomeCorrelation(Protocol):
 
     @property
     def released(self) -> int:
-        """How many numbers: d."""
+        """Number of released numbers, d."""
 
     @property
     def root(self) -> float:
-        """Trace of R^½ over V."""
+        """Trace of R^½ divided by V."""
 
     @property
     def roots(self) -> Array | float:
-        """Diagonal of R^½, or the one number that it consists of."""
+        """Diagonal of R^½, or its common value."""
 
     @property
     def common(self) -> float:
@@ -60,33 +60,33 @@ class OutcomeCorrelation(Protocol):
 
     @property
     def shared(self) -> float:
-        """Largest part of the expected squared norm of R^-¼u that lies in one direction."""
+        """Largest fraction of the expected squared norm of R^-¼u in one direction."""
 
     @property
     def resolved(self) -> float:
-        """Part of the outcomes' variance that the d numbers can hold."""
+        """Fraction of the outcomes' variance that the d numbers represent."""
 
     @property
     def kept(self) -> float:
-        """Part of its size that a difference keeps, if it is as narrow as outcomes have them."""
+        """Fraction of its size that a difference keeps, if it is as narrow as outcomes allow."""
 
     @property
     def stretch(self) -> float:
-        """Largest norm of R^-¼u over that of u."""
+        """Largest norm of R^-¼u relative to that of u."""
 
     def encode(self, outcomes: Array) -> Array:
-        """R^-¼ u: V x n to d x n."""
+        """Return R^-¼ u: V x n to d x n."""
 
     def decode(self, sums: Array) -> Array:
-        """R^¼ of released sums: d x K to V x K."""
+        """Return R^¼ of released sums: d x K to V x K."""
 
     def project(self, outcomes: Array) -> Array:
-        """What is left of outcomes in the d numbers, as outcomes: V x n."""
+        """Return the outcomes as represented by the d numbers: V x n."""
 
 
 @dataclass(frozen=True)
 class EqualCorrelation:
-    """Any two of the outcomes have the same correlation, and all of them are released."""
+    """Correlation with one value for any two outcomes, all of which are released."""
 
     entries: int
     """V."""
@@ -100,12 +100,12 @@ class EqualCorrelation:
 
     @property
     def root(self) -> float:
-        """g: every entry on the diagonal of R^½."""
+        """g, every entry on the diagonal of R^½."""
         return root_diagonal(self.entries, self.correlation)
 
     @property
     def roots(self) -> float:
-        """The same."""
+        """g, which is the same for every outcome."""
         return self.root
 
     @property
@@ -120,49 +120,49 @@ class EqualCorrelation:
 
     @property
     def shared(self) -> float:
-        """Part of what all outcomes have in common."""
+        """Fraction in the mean of all outcomes."""
         return shared_part(self.entries, self.correlation)
 
     @property
     def resolved(self) -> float:
-        """All."""
+        """1, as all outcomes are released."""
         return 1.0
 
     @property
     def kept(self) -> float:
-        """All."""
+        """1, as all outcomes are released."""
         return 1.0
 
     @property
     def stretch(self) -> float:
-        """Of what outcomes do not have in common."""
+        """(1 - ρ)^-¼, for directions orthogonal to the mean."""
         return float((1 - self.correlation) ** -0.25)
 
     def encode(self, outcomes: Array, mean: Array | None = None) -> Array:
-        """R^-¼ u; with the mean of all rows that of some rows."""
+        """Return R^-¼ u; for some rows of it, if the mean of all rows is given."""
         whole = None if mean is None else (self.entries, mean)
         return correlation_power(outcomes, self.correlation, -0.25, whole)
 
     def encoded_norms(self, squares: Array, means: Array) -> Array:
-        """‖R^-¼ u‖ of columns with these sums of squares and means."""
+        """Return ‖R^-¼ u‖ of columns with these sums of squares and means."""
         return powered_norms(squares, means, self.entries, self.correlation, -0.25)
 
     def decode(self, sums: Array) -> Array:
-        """R^¼ of sums."""
+        """Return R^¼ of sums."""
         return correlation_power(sums, self.correlation, 0.25)
 
     def project(self, outcomes: Array) -> Array:
-        """Return the outcomes as they are."""
+        """Return the outcomes unchanged."""
         return outcomes
 
 
 class BasisCorrelation(OutcomeCorrelation, ABC):
-    """Outcomes are places of images that are smooth: their coefficients in a basis are released."""
+    """Correlation of smooth images, whose coefficients in a basis are released."""
 
     smoothness: float
     cutoff: float
     places: ClassVar[str]
-    """What the outcomes are, in the plural."""
+    """Name of the outcomes, in the plural."""
 
     @property
     @abstractmethod
@@ -177,82 +177,82 @@ class BasisCorrelation(OutcomeCorrelation, ABC):
     @property
     @abstractmethod
     def described(self) -> str:
-        """What the basis is, for a methods section."""
+        """Description of the basis for a methods section."""
 
     @abstractmethod
     def add(self, sums: Array, outcomes: Array, rows: slice) -> None:
-        """Add what rows of outcomes, v x n, add to the sums that all else follows from, d x n."""
+        """Add the part of some rows of outcomes, v x n, to the sums, d x n, in place."""
 
     @abstractmethod
     def weighed(self, sums: Array) -> Array:
-        """R_Φ^-¼ Φᵀu: d x n."""
+        """Return R_Φ^-¼ Φᵀu: d x n."""
 
     @abstractmethod
     def squares(self, sums: Array) -> Array:
-        """‖ΦΦᵀu‖², length n."""
+        """Return ‖ΦΦᵀu‖², length n."""
 
     @abstractmethod
     def left(self, sums: Array) -> Array:
-        """What `maps` takes, d x n."""
+        """Return the argument of `maps`, d x n."""
 
     @abstractmethod
     def maps(self, left: Array, rows: slice = slice(None)) -> Array:
-        """Rows of ΦΦᵀu, v x n."""
+        """Return rows of ΦΦᵀu, v x n."""
 
     def encode(self, outcomes: Array) -> Array:
-        """R_Φ^-¼ Φᵀu: V x n to d x n."""
+        """Return R_Φ^-¼ Φᵀu: V x n to d x n."""
         return self.weighed(self.sums(outcomes))
 
     def sums(self, outcomes: Array) -> Array:
-        """Those of all rows, V x n to d x n."""
+        """Return the sums of all rows: V x n to d x n."""
         sums = np.zeros((self.released, outcomes.shape[1]))
         self.add(sums, outcomes, slice(0, self.entries))
         return sums
 
     def project(self, outcomes: Array) -> Array:
-        """Φ Φᵀu: V x n."""
+        """Return Φ Φᵀu: V x n."""
         return self.maps(self.left(self.sums(outcomes)))
 
     @property
     def released(self) -> int:
-        """d, maps of the basis."""
+        """d, number of maps in the basis."""
         return len(self.spectrum)
 
     @property
     def root(self) -> float:
-        """Trace of R^½ over V: what is left of the noise in a usual place."""
+        """Trace of R^½ divided by V, mean factor of the noise variance."""
         return float(np.sqrt(self.spectrum).sum() / self.entries)
 
     @property
     def freedom(self) -> float:
-        """Of as many waves as are about equally strong."""
+        """(tr R^½)² / tr R, about the number of waves with similar strength."""
         return float(np.sqrt(self.spectrum).sum() ** 2 / self.spectrum.sum())
 
     @property
     def shared(self) -> float:
-        """Part of the longest wave."""
+        """Fraction in the longest wave."""
         roots = np.sqrt(self.spectrum)
         return float(roots.max() / roots.sum())
 
     @property
     def resolved(self) -> float:
-        """Part of the variance of images of this smoothness that is in waves above the cut-off."""
+        """Fraction of the variance of such images in waves longer than the cut-off."""
         return float(min(self.spectrum.sum() / self.entries, 1.0))
 
     @property
     def stretch(self) -> float:
-        """Of the shortest wave."""
+        """Factor of the shortest wave."""
         return float(self.spectrum.min() ** -0.25)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothCorrelation(BasisCorrelation):
-    """Outcomes are voxels of images that a Gaussian kernel made smooth.
+    """Correlation of voxels in images that were smoothed with a Gaussian kernel.
 
     Only waves longer than a cut-off are released: the coefficients of an image in a public
     orthonormal basis Φ (`SmoothBasis`). R is Φ R_Φ Φᵀ, of the rank d of the basis, where R_Φ is the
-    covariance of Φᵀu for white noise that was smoothed. R_Φ's powers do not depend on which
-    orthonormal basis of the same space is taken, and little on rounding.
+    covariance of Φᵀu for smoothed white noise. Powers of R_Φ do not depend on the choice of the
+    orthonormal basis of the same space, and little on rounding.
 
     Examples
     --------
@@ -267,7 +267,7 @@ class SmoothCorrelation(BasisCorrelation):
 
     places: ClassVar[str] = "voxels"
     coordinates: Array
-    """V x 3. Centres of the voxels in mm."""
+    """Centres of the voxels in mm, V x 3."""
     smoothness: float
     """Full width of the kernel at half its maximum in mm."""
     cutoff: float
@@ -275,7 +275,7 @@ class SmoothCorrelation(BasisCorrelation):
 
     @property
     def entries(self) -> int:
-        """V, voxels."""
+        """V, number of voxels."""
         return len(self.coordinates)
 
     @property
@@ -285,7 +285,7 @@ class SmoothCorrelation(BasisCorrelation):
 
     @property
     def described(self) -> str:
-        """Blobs."""
+        """Gaussian blobs on a lattice."""
         return "Gaussian blobs on a lattice"
 
     @cached_property
@@ -309,7 +309,7 @@ class SmoothCorrelation(BasisCorrelation):
 
     @cached_property
     def _gram(self) -> Array:
-        """ΦᵀΦ, which is I but for what makes a factor exist."""
+        """ΦᵀΦ, which is I except for the ridge that ensures a Cholesky factor."""
         return np.asarray(self.basis.T @ self.basis)
 
     @cached_property
@@ -332,10 +332,10 @@ class SmoothCorrelation(BasisCorrelation):
 
     @cached_property
     def kept(self) -> float:
-        """Part of its height that a narrow difference keeps in the middle of the voxels.
+        """Fraction of its height that a narrow difference keeps in the middle of the voxels.
 
-        It is as narrow as one of single voxels would be after persons and noise were smoothed: a
-        Gaussian of √2 times the smoothness.
+        The difference is a Gaussian of √2 times the smoothness, as a difference at a single voxel
+        would be after smoothing of signal and noise.
         """
         away = np.square(self.coordinates - self.coordinates.mean(axis=0)).sum(axis=1)
         middle = int(np.argmin(away))
@@ -344,44 +344,45 @@ class SmoothCorrelation(BasisCorrelation):
         return float(self.project(narrow[:, None])[middle, 0])
 
     def add(self, sums: Array, outcomes: Array, rows: slice) -> None:
-        """Φᵀu of some rows."""
+        """Add Φᵀu of some rows to the sums in place."""
         sums += self.basis[rows].T @ outcomes
 
     def weighed(self, sums: Array) -> Array:
-        """R_Φ^-¼ Φᵀu: d x n."""
+        """Return R_Φ^-¼ Φᵀu: d x n."""
         return np.asarray(self._weights @ sums)
 
     def squares(self, sums: Array) -> Array:
-        """‖ΦΦᵀu‖², length n."""
+        """Return ‖ΦΦᵀu‖², length n."""
         return np.asarray(np.einsum("dn,dn->n", sums, self._gram @ sums))
 
     def left(self, sums: Array) -> Array:
-        """Φᵀu."""
+        """Return Φᵀu."""
         return sums
 
     def maps(self, left: Array, rows: slice = slice(None)) -> Array:
-        """Rows of ΦΦᵀu."""
+        """Return rows of ΦΦᵀu."""
         return np.asarray(self.basis[rows] @ left)
 
     def decode(self, sums: Array) -> Array:
-        """Φ R_Φ^¼ of sums: V x K."""
+        """Return Φ R_Φ^¼ of sums: V x K."""
         return np.asarray(self._decoder @ sums)
 
 
 def smoothed_maps(coordinates: Array, maps: Array, deviation: float) -> Array:
-    """Maps (V x d) times a Gaussian kernel between all places.
+    """Return maps (V x d) after smoothing with a Gaussian kernel over all places.
 
-    A Gaussian is a product over axes: on a grid it is taken along one of them after the other.
+    A Gaussian is a product over axes, so on a grid it is applied along one axis after another.
 
     Parameters
     ----------
     coordinates : array, shape (V, 3)
-        In mm.
+        Places in mm.
     deviation : float
-        Of the kernel, in mm.
+        Standard deviation of the kernel, in mm.
     """
     axes = [np.unique(along, return_inverse=True) for along in coordinates.T]
-    sizes, smoothed = [len(places) for places, _ in axes], np.zeros_like(maps)
+    sizes = [len(places) for places, _ in axes]
+    smoothed = np.zeros_like(maps)
     if np.prod(sizes) > _MOST_ROOM * len(coordinates):
         for start in range(0, len(smoothed), _ROWS):
             rows = slice(start, start + _ROWS)

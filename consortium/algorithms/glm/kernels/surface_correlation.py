@@ -1,4 +1,4 @@
-"""How alike the vertices of smooth maps on the cortex are, as `outcome_correlation` of voxels."""
+"""Correlation of the vertices of smooth maps on the cortex, as `outcome_correlation` for voxels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from consortium.base.array import Array
 from consortium.kernels.surface_basis import turn_of
 from consortium.kernels.surface_modes import SurfaceModes
 
-_ROWS = 4096  # of the modes at a time
+_ROWS = 4096  # rows of the modes in a chunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +32,20 @@ class _Side:
 
     @property
     def size(self) -> int:
-        """D."""
+        """d, number of modes."""
         return self.modes.below(self.cutoff)
 
     @cached_property
     def kept(self) -> float:
-        """Part of the variance of images of this smoothness that lies in the d modes."""
+        """Fraction of the variance of images of this smoothness in the d modes."""
         weights, whole = self.modes.heat(self.variance)
         return float(weights[: self.size].sum() / whole)
 
     @cached_property
     def parts(self) -> tuple[Array, Array, Array]:
         """T, and eigenvalues and eigenvectors of R_Φ, each for d maps."""
-        waves, basis = self.modes.vectors[:, : self.size], turn_of(self.modes, self.size)
+        waves = self.modes.vectors[:, : self.size]
+        basis = turn_of(self.modes, self.size)
         weights, whole = self.modes.heat(self.variance)
         strengths = self.modes.area / whole * weights[: self.size]
         turned = basis.T @ (waves.T @ waves)
@@ -53,7 +54,7 @@ class _Side:
         return basis, np.maximum(values, ROUGH), vectors
 
     def power(self, exponent: float) -> Array:
-        """R_Φ to a power, d x d."""
+        """Return R_Φ to a power, d x d."""
         _, values, vectors = self.parts
         return np.asarray((vectors * values**exponent) @ vectors.T)
 
@@ -63,25 +64,25 @@ class _Side:
         return np.asarray(self.power(-0.25) @ self.parts[0].T)
 
     def sums(self, outcomes: Array, rows: slice = slice(None)) -> Array:
-        """φᵀu of some rows of this side: d x n."""
+        """Return φᵀu of some rows of this side: d x n."""
         return np.asarray(self.modes.vectors[rows, : self.size].T @ outcomes)
 
     def waves(self, sums: Array, rows: slice = slice(None)) -> Array:
-        """φ times d x K, some rows of it."""
+        """Return some rows of φ times d x K."""
         return np.asarray(self.modes.vectors[rows, : self.size] @ sums)
 
 
 @dataclass(frozen=True, eq=False)
 class SurfaceCorrelation(BasisCorrelation):
-    """Outcomes are vertices of the cortex, whose maps a heat kernel along it made smooth.
+    """Correlation of the vertices of the cortex, for maps that a heat kernel along it smoothed.
 
-    As `SmoothCorrelation`, with the modes of each hemisphere in the place of blobs; R is zero
-    between hemispheres.
+    It corresponds to `SmoothCorrelation`, with the modes of each hemisphere instead of blobs. R is
+    zero between hemispheres.
     """
 
     places: ClassVar[str] = "vertices"
     sides: Sequence[SurfaceModes]
-    """Whose vertices are the outcomes, one side after the other."""
+    """Hemispheres, whose vertices are the outcomes, one side after the other."""
     smoothness: float
     """Full width of the kernel at half its maximum in mm."""
     cutoff: float
@@ -94,7 +95,7 @@ class SurfaceCorrelation(BasisCorrelation):
 
     @property
     def entries(self) -> int:
-        """V, vertices."""
+        """V, number of vertices."""
         return sum(len(side.vectors) for side in self.sides)
 
     @cached_property
@@ -104,7 +105,7 @@ class SurfaceCorrelation(BasisCorrelation):
 
     @property
     def described(self) -> str:
-        """Modes."""
+        """Modes of the Laplace-Beltrami operator."""
         return "the lowest modes of the cortex's Laplace-Beltrami operator"
 
     @cached_property
@@ -129,19 +130,19 @@ class SurfaceCorrelation(BasisCorrelation):
 
     @property
     def kept(self) -> float:
-        """Part of its height that a narrow difference keeps, as in `SmoothCorrelation`.
+        """Fraction of its height that a narrow difference keeps, as in `SmoothCorrelation`.
 
-        A heat kernel's height is the sum over its modes, which here is the variance's as well.
+        The height of a heat kernel is the sum over its modes, which here equals the variance.
         """
         return float(np.mean([side.kept for side in self._sides]))
 
     def _by_side(self, values: Array) -> Iterator[tuple[_Side, Array]]:
-        """Each side with its part of d rows."""
+        """Return pairs of each side and its part of d rows."""
         starts = np.cumsum([side.size for side in self._sides])[:-1]
         return zip(self._sides, np.split(values, starts), strict=True)
 
     def _rows(self, rows: slice) -> Iterator[tuple[_Side, slice]]:
-        """Each side with its own of some rows."""
+        """Yield each side with its own part of some rows."""
         first, last, _ = rows.indices(self.entries)
         start = 0
         for side in self._sides:
@@ -150,7 +151,7 @@ class SurfaceCorrelation(BasisCorrelation):
             start += many
 
     def add(self, sums: Array, outcomes: Array, rows: slice) -> None:
-        """φᵀu of some rows."""
+        """Add φᵀu of some rows to the sums in place."""
         start = 0
         for (side, own), (_, some) in zip(self._by_side(sums), self._rows(rows), strict=True):
             many = some.stop - some.start
@@ -158,25 +159,25 @@ class SurfaceCorrelation(BasisCorrelation):
             start += many
 
     def weighed(self, sums: Array) -> Array:
-        """R_Φ^-¼ Φᵀu: d x n."""
+        """Return R_Φ^-¼ Φᵀu: d x n."""
         return np.concatenate([side.weights @ own for side, own in self._by_side(sums)])
 
     def squares(self, sums: Array) -> Array:
-        """‖ΦΦᵀu‖², length n; Φ is orthonormal."""
+        """Return ‖ΦΦᵀu‖², length n, for the orthonormal Φ."""
         each = (np.square(side.parts[0].T @ own) for side, own in self._by_side(sums))
         return np.asarray(sum(own.sum(axis=0) for own in each))
 
     def left(self, sums: Array) -> Array:
-        """TTᵀφᵀu."""
+        """Return TTᵀφᵀu."""
         each = ((side.parts[0], own) for side, own in self._by_side(sums))
         return np.concatenate([turn @ (turn.T @ own) for turn, own in each])
 
     def maps(self, left: Array, rows: slice = slice(None)) -> Array:
-        """Rows of ΦΦᵀu."""
+        """Return rows of ΦΦᵀu."""
         pairs = zip(self._by_side(left), self._rows(rows), strict=True)
         return np.concatenate([side.waves(own, some) for (side, own), (_, some) in pairs])
 
     def decode(self, sums: Array) -> Array:
-        """Φ R_Φ^¼ of sums: d x K to V x K."""
+        """Return Φ R_Φ^¼ of sums: d x K to V x K."""
         each = ((s, s.parts[0] @ (s.power(0.25) @ own)) for s, own in self._by_side(sums))
         return np.concatenate([side.waves(own) for side, own in each])
