@@ -30,7 +30,8 @@ from consortium.errors import ConfigurationError
 from flows.polling import DeploymentInfo, Service
 from flows.public import emit, without_logs
 
-FLOW, NOT_OPENED = "scheduled-study", "Not opened"
+FLOW = "scheduled-study"
+NOT_OPENED = "Not opened"
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from prefect.states import Completed, Crashed, Failed, Running
 from consortium.errors import ConfigurationError
 
 _FLOW = "site-agent"
-_COMPLETED, _FAILED = "completed", "failed"
+_COMPLETED = "completed"
+_FAILED = "failed"
 _ANSWER = 15.0  # s; a server that does not answer in time gets no further report
 _PATIENCE = 30.0  # s, for the last word of a process that a busy machine may still be starting
 _DEAF = {PREFECT_CLIENT_MAX_RETRIES: 0}  # and no wait as long as the API requests

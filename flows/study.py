@@ -159,7 +159,8 @@ class StudyFlow:
 
     def _waits(self, waiting: Waiting) -> None:
         """Report the sites that are awaited."""
-        self._awaited, sites = waiting, list(waiting.sites)
+        self._awaited = waiting
+        sites = list(waiting.sites)
         self._lines.say(f"{waiting.step}: waiting for {', '.join(sites)}")
         self._lines.send()
         until = datetime.fromtimestamp(waiting.until, UTC).isoformat(timespec="seconds")

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-_LISTED, _MOST = 12, 40
+_LISTED = 12
+_MOST = 40
 _WORD = re.compile(r"[\w.&-]+")
 _FIXED = {"participant_id": "labels", "session_id": "sessions", "reason": "reasons"}
 """Columns that a site can't rename, with their contents."""

@@ -146,13 +146,15 @@ class Agent:
         if now is None or now is self._settings:
             return now is not None
         if isinstance(now, ConfigurationError):
-            self._settings, self._admission = now, self._admission.refusing(now)
+            self._settings = now
+            self._admission = self._admission.refusing(now)
             self.site.log.line(f"no run begins here until this is fixed: {now}")
             return True
         try:
             self._take_up(now)
         except ConfigurationError as error:  # of an engine that is not installed
-            self._settings, self._admission = now, self._admission.refusing(error)
+            self._settings = now
+            self._admission = self._admission.refusing(error)
             self.site.log.line(f"no run begins here until this is fixed: {error}")
         else:
             self.site.log.write("site.yaml and policy.yaml changed; new runs use them")

@@ -39,7 +39,9 @@ _TEMPLATES = frozenset(
     )
 )
 _SPACED = re.compile(r"[\s(=:]")
-_PREFIXES, _ENDS, _WIDEST = ("", "SUB-", "Sub-"), ("", ".0", ".00", "/"), 16
+_PREFIXES = ("", "SUB-", "Sub-")
+_ENDS = ("", ".0", ".00", "/")
+_WIDEST = 16
 
 
 def plain_label(text: str) -> str:

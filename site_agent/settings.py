@@ -51,7 +51,8 @@ class SettingsFiles:
         if stamp != self._read:
             if now - self._since < _STANDS:
                 return None
-            self._read, self._now = stamp, self._load()
+            self._now = self._load()
+            self._read = stamp
         return self._now
 
     def _load(self) -> Settings | ConfigurationError:

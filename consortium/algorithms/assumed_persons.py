@@ -29,7 +29,9 @@ NO_EFFECT = (
     "say in 'analysis.detect' what share of them you assume that the best rule classifies "
     "correctly."
 )
-_MOST, _FEWEST, _WORK = 1600, 400, 5e8
+_MOST = 1600
+_FEWEST = 400
+_WORK = 5e8
 """Maximum and minimum participants of a drawn study; maximum of numbers x participants x rounds."""
 _FARTHEST = 12.0
 _GRID = np.linspace(-9.0, _FARTHEST + 9.0, 4201)

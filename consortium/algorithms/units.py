@@ -11,7 +11,9 @@ from consortium.base.array import Array
 from consortium.base.frozen_model import FrozenModel
 
 MOST_ROWS_OF_UNIT = 20
-_STEEPEST, _HALVINGS, _RARE = 1e5, 100, 1e-12
+_STEEPEST = 1e5
+_HALVINGS = 100
+_RARE = 1e-12
 
 ColumnName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 

@@ -14,7 +14,8 @@ class cached_property(Generic[_T]):  # noqa: N801 - the name that it replaces
     """A property that is worked out once for each instance, and kept in its ``__dict__``."""
 
     def __init__(self, work: Callable[[Any], _T]) -> None:
-        self._work, self._name = work, work.__name__
+        self._work = work
+        self._name = work.__name__
         self.__doc__ = work.__doc__
 
     def __get__(self, instance: Any, owner: type | None = None) -> _T:

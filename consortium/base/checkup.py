@@ -12,7 +12,8 @@ from urllib.request import urlopen
 
 from consortium.errors import ConsortiumError, split_remedy
 
-SCARCE, LITTLE = 200 << 20, 2 << 30
+SCARCE = 200 << 20
+LITTLE = 2 << 30
 """Bytes of free disk below which a program may stop, or soon may."""
 _PATIENCE = 3.0  # s for Prefect's answer
 

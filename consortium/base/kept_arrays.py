@@ -29,7 +29,9 @@ from consortium.base.atomic import DAMAGED
 
 Arrays = Mapping[str, NDArray[Any]]
 
-_DIGEST, _ALIGNED, _KINDS = 32, 64, "biuf"
+_DIGEST = 32
+_ALIGNED = 64
+_KINDS = "biuf"
 _MOST_HEADER = 1 << 16
 _MOST_KEPT = 4 << 30  # bytes of all files together; the ones not used for longest go
 _PATIENCE = 600.0  # seconds that another process may take for arrays that this one could also make

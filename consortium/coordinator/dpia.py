@@ -35,7 +35,9 @@ _WORDS = {
     "bound": "bound of one participant or volume",
     "sigma_aggregate": "noise σ",
 }
-STUDY, PLAN, SIZES = "study file", "consortium plan --json", "--subjects"
+STUDY = "study file"
+PLAN = "consortium plan --json"
+SIZES = "--subjects"
 SENT = {
     True: "Each hospital sends its clipped average with noise added, under a mask that is removed "
     "from the sum over hospitals only.",

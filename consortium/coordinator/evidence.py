@@ -27,7 +27,8 @@ from consortium.study.spec import Study
 from consortium.verification import record as kept
 from consortium.verification.agreement import plan_record
 
-STUDY_FOLDER, STUDY_FILE = "study", "study.yaml"
+STUDY_FOLDER = "study"
+STUDY_FILE = "study.yaml"
 
 
 def keep_evidence(

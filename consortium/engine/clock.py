@@ -19,7 +19,8 @@ from consortium.errors import OutputError, RunCancelledError
 SLOWEST_POLL = 0.25  # s
 _EAGERNESS = 0.1
 _SHARE = 2.0  # of a look's time
-_MOST_OF, _MOST_REST = 0.75, 20  # fraction of a wait; factor of the exchange's pace
+_MOST_OF = 0.75  # fraction of a wait
+_MOST_REST = 20  # factor of the exchange's pace
 _INSTANT = 1e-6  # s; a shorter rest may be too small to add to a large clock reading
 WAITING = "waiting.json"
 _WORTH_TELLING = 1.0  # s; a healthy round is over before, and writes nothing

@@ -27,7 +27,8 @@ from consortium.exchange.base import Exchange
 from consortium.secagg import CENTRE, unseal
 from consortium.secagg.messages import Bytes32
 
-_COMPLETE, _ABORTED = "complete", "aborted"
+_COMPLETE = "complete"
+_ABORTED = "aborted"
 _MOST_REASON = 2000
 _TOLD = SiteError | ProtocolError | PrivacyError | StudyError | RunCancelledError
 """Errors whose sentence is public; of others, sites receive the code."""

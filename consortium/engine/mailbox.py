@@ -255,7 +255,8 @@ def foreign_message(name: str, error: ProtocolError) -> TakenError:
     )
 
 
-_EVERY, _PACES = 0.2, 25  # s between two looks, or as many times the exchange's pace
+_EVERY = 0.2  # s between two looks
+_PACES = 25  # the same, as a factor of the exchange's pace
 _MOST = 300  # characters of a site's text
 
 

@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-ANNOUNCEMENT, LOADING, PRESENT, START = "announcement", "loading", "present", "start"
-QUERY, REFUSAL, END = "query", "refusal", "end"
-CLOSING, ATTESTATION, PUBLISHED = "closing", "attestation", "published"
+ANNOUNCEMENT = "announcement"
+LOADING = "loading"
+PRESENT = "present"
+START = "start"
+QUERY = "query"
+REFUSAL = "refusal"
+END = "end"
+CLOSING = "closing"
+ATTESTATION = "attestation"
+PUBLISHED = "published"
 MOST_ANNOUNCEMENT = 2 << 20
 MOST_NOTICE = 64 << 10
 

@@ -97,7 +97,8 @@ class Session:
         try:
             self.pending = next(self._run) if release is None else self._run.send(release)
         except StopIteration as stop:
-            self.pending, self.result = None, stop.value
+            self.pending = None
+            self.result = stop.value
             return
         check_planned(self.plan, self.pending, [r.stage for r in self.rounds])
 

@@ -9,7 +9,8 @@ from consortium.base.checkup import Check
 from consortium.errors import ExchangeError
 from consortium.exchange.base import Exchange, RemovableExchange
 
-SLOW, WRONG = 60.0, 600.0
+SLOW = 60.0
+WRONG = 600.0
 """Seconds by which a clock may differ before it is reported, and before it is a fault."""
 SET_IT = "Set the clock, best by a time service."
 

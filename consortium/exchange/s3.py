@@ -43,7 +43,8 @@ TROUBLE = (OSError, BotoCoreError, ClientError, aiohttp.ClientError)
 """All that a request can raise."""
 PATIENCE = 10.0
 _MOST_PAGES = 1_000
-_TOGETHER, _TOGETHER_BYTES = 8, 64 << 20  # messages under way at a time, and all their bytes
+_TOGETHER = 8  # messages under way at a time
+_TOGETHER_BYTES = 64 << 20  # of all messages under way
 _PROBE = ".written-once"  # no message can have this name
 _EXISTS = {"PreconditionFailed", "412"}
 _BUSY = {"ConditionalRequestConflict", "OperationAborted", "409"}  # another writer, just now
@@ -65,7 +66,8 @@ class S3Client:
     """
 
     def __init__(self, credentials: S3Credentials, patience: float) -> None:
-        self._patience, self._loop = patience, _event_loop()
+        self._patience = patience
+        self._loop = _event_loop()
         stack = contextlib.AsyncExitStack()
         made = stack.enter_async_context(_session(credentials, patience))
         self._client = asyncio.run_coroutine_threadsafe(made, self._loop).result()

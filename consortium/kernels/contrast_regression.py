@@ -41,7 +41,8 @@ PRIOR_WIDTH = 0.15
 _SINGLE_WIDTH = 0.4
 _LEAST_MEAN = 0.15  # least mean sampling variance, relative to that with sites' constants
 # Least variance: in standard errors, and relative to the outcomes' mean variance.
-_CLEARLY, _LEAST_SQUARE = 1.0, 0.02
+_CLEARLY = 1.0
+_LEAST_SQUARE = 0.02
 _LEAST_DIVISOR = 0.05  # relative to its prior mean: noise must not make an effect infinite
 
 

@@ -21,7 +21,9 @@ STRENGTHS = (0.85, 0.25)
 last, linear between: about that of simulated participants with strong and with weak networks."""
 NETWORK = 9.0
 """Assumed size of a network's regions: standard deviation of a Gaussian, mm."""
-_DENSITY, _WEIGHTS, _WEAKEST = 0.25, (0.3, 1.0), 0.5
+_DENSITY = 0.25
+_WEIGHTS = (0.3, 1.0)
+_WEAKEST = 0.5
 """Fraction of the dimensions in a simulated network, range of their weights, and the size of the
 smallest network relative to the largest."""
 

@@ -40,7 +40,8 @@ Signature = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
 MOST_SITES = 1024
 MOST_PARTICIPANTS = 10_000_000
 MOST_HANDOVERS = 64
-_LABEL, _HANDOVER = "consortium roster 1", "consortium handover 1"
+_LABEL = "consortium roster 1"
+_HANDOVER = "consortium handover 1"
 
 
 class _File(FrozenModel):

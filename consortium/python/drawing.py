@@ -21,7 +21,8 @@ from consortium.report.pictures import PALETTE
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_WIDTH, _HEIGHT = 8.0, 2.4  # inches, of one map
+_WIDTH = 8.0  # inches, of one map
+_HEIGHT = 2.4
 _INTERVAL = "#1f5f99"
 
 

@@ -140,7 +140,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             sampler = None if self.random_state is None else f"{SEEDED} (seed {self.random_state})"
             session = carry_out(plan, data, keys)
             self.result_ = publish(scratch, space, session, sampler)
-        self.privacy_, self.n_participants_ = self.result_.privacy, plan.shape.subjects[0]
+        self.privacy_ = self.result_.privacy
+        self.n_participants_ = plan.shape.subjects[0]
 
     def _forecast(self, participants: int, volumes: int) -> DataFrame:
         """Tabulate the forecast of a fit, which requires no data."""

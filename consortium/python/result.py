@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
     from consortium.python.scratch import Img
 
-_COMPONENTS, _ERRORS, _MASK = "_components", "_stat-stderr", "_mask"
+_COMPONENTS = "_components"
+_ERRORS = "_stat-stderr"
+_MASK = "_mask"
 _MISSING = "n/a"
 
 

@@ -45,7 +45,8 @@ VIEWS: tuple[tuple[Side, str], ...] = (
     ("R", "medial"),
     ("R", "lateral"),
 )
-_WIDTH, _ZOOM = 0.23, 1.2
+_WIDTH = 0.23
+_ZOOM = 1.2
 _GREY = 0.5
 
 

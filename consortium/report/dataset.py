@@ -39,7 +39,8 @@ NOT_IN_BIDS = tuple(line for line in _IGNORED if not line.startswith("#"))
 
 Folders are without a slash at the end: the validator would not match the folder itself.
 """
-ENTRY, CRATE = "dp_deployment.yaml", "ro-crate-metadata.json"
+ENTRY = "dp_deployment.yaml"
+CRATE = "ro-crate-metadata.json"
 _SPECIFICATION = "https://w3id.org/ro/crate/1.1"
 _FORMATS = {
     ".json": "application/json",

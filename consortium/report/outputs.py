@@ -45,7 +45,8 @@ from consortium.report.views import write_loadings
 from consortium.space.mesh import Mesh
 from consortium.study.spec import Study
 
-METHODS, BIBLIOGRAPHY = "methods.md", "references.bib"
+METHODS = "methods.md"
+BIBLIOGRAPHY = "references.bib"
 NAME = "report.html"
 _PICTURE = r"data:image/webp;base64,[A-Za-z0-9+/=]+"
 

@@ -21,7 +21,10 @@ QUALITY = 80
 PALETTE = "RdBu_r"
 WIDTH = 990
 """Pixels across that a page gives a picture."""
-INK, SOFT, RED, BLUE = "#16202b", "#8a97a3", "#b3272d", "#1f5f99"
+INK = "#16202b"
+SOFT = "#8a97a3"
+RED = "#b3272d"
+BLUE = "#1f5f99"
 
 
 class Picture(NamedTuple):

@@ -25,7 +25,8 @@ from consortium.space.study_space import AnyViewSpace, Space
 
 Plain = float | int | str
 INTERVAL = "low", "high", "state"
-_ENTRY, _MISSING = "entry", "n/a"
+_ENTRY = "entry"
+_MISSING = "n/a"
 _AXES = {"x": "right", "y": "front", "z": "top"}
 """Columns of a voxel's place, and where their numbers grow."""
 _DIGITS = 3  # of a mm

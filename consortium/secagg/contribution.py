@@ -80,7 +80,10 @@ class SealedVectors:
         limit = messages.Limits.contribution(packed + beside, len(heard))
         plain = entries * dtype.itemsize
         self._room = np.empty(max(limit, plain), dtype=np.uint8)
-        self._bits, self._heard, self._clear, self._end = bits, tuple(heard), clear, 0
+        self._bits = bits
+        self._heard = tuple(heard)
+        self._clear = clear
+        self._end = 0
         self.masked: Ring = self._room[:plain].view(dtype)
 
     def load(self, key: bytes, context: bytes) -> messages.Contribution:

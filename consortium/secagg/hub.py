@@ -45,7 +45,8 @@ class Hub:
             run=run, name=CENTRE, roster=roster, rounds=rounds, identity=identity, secret=secret
         )
         self.session = member.session
-        self._member, self.setup = member, HubSetup(member)
+        self._member = member
+        self.setup = HubSetup(member)
         self._tallies: dict[int, Tally] = {}
         self._finished: dict[int, HubRound] = {}
 

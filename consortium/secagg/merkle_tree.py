@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from consortium.secagg.crypto import digest
 
-_LEAF, _NODE = "consortium share leaf 1", "consortium share node 1"
+_LEAF = "consortium share leaf 1"
+_NODE = "consortium share node 1"
 
 
 def tree_root(leaves: Sequence[bytes]) -> bytes:

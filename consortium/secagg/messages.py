@@ -13,11 +13,18 @@ from consortium.secagg.packing import MOST_BITS, ring_type
 from consortium.secagg.participants import NAME_BYTES
 from consortium.secagg.shamir import SECRET_BYTES, SHARE_BYTES
 
-ADVERTISE, KEYS, SHARE, SHARES = "advertise", "keys", "share", "shares"
+ADVERTISE = "advertise"
+KEYS = "keys"
+SHARE = "share"
+SHARES = "shares"
 SHARED = "shared"
 """A site's signed statement about its shares, for all parties."""
-CONTRIBUTION, UNMASK, UNMASKING = "contribution", "unmask", "unmasking"
-MANIFEST, RELEASE, BROADCAST = "manifest", "release", "broadcast"
+CONTRIBUTION = "contribution"
+UNMASK = "unmask"
+UNMASKING = "unmasking"
+MANIFEST = "manifest"
+RELEASE = "release"
+BROADCAST = "broadcast"
 VECTORS = "vectors"
 """Not a kind of message: the label of the key that a contribution's vectors are sealed with."""
 

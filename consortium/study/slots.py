@@ -21,7 +21,8 @@ _READ = 5e7
 """Numbers that a slow site reads from its cache and works on in a second."""
 _MULTIPLIED = 5e9
 """Products that a slow site adds up in a second."""
-_LOADED_EACH, _COMPUTED_EACH = 0.002, 0.001
+_LOADED_EACH = 0.002
+_COMPUTED_EACH = 0.001
 """Seconds that each participant takes in addition."""
 _ENTERED_EACH = 0.0001
 """Seconds in which a slow site enters a participant in its ledger."""

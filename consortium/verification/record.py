@@ -7,8 +7,14 @@ from consortium.errors import ContradictionError, ProtocolError
 from consortium.secagg import CENTRE, unseal
 
 EVIDENCE = "evidence"
-ANNOUNCED, STARTED, KEYS, PLAN = "announcement", "start", "keys", "plan.json"
-CLOSED, ATTESTED, PUBLISHED, PUBLIC = "closing", "attestation", "published", "public"
+ANNOUNCED = "announcement"
+STARTED = "start"
+KEYS = "keys"
+PLAN = "plan.json"
+CLOSED = "closing"
+ATTESTED = "attestation"
+PUBLISHED = "published"
+PUBLIC = "public"
 
 
 def round_file(number: int, kind: str) -> str:

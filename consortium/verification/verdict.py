@@ -7,7 +7,9 @@ from typing import Literal
 from consortium.errors import ContradictionError
 
 Weight = Literal["contradiction", "open", "note"]
-SHOWN, CONTRADICTED, OPEN = 0, 1, 2
+SHOWN = 0
+CONTRADICTED = 1
+OPEN = 2
 """Exit codes."""
 
 

@@ -24,7 +24,8 @@ MOST_IN_ALL = MOST + LARGEST
 """Maximum bytes of a message from any sender."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LONGEST = 300  # letters of a name
-_PACE, _SETTLE = 0.05, 0.15  # s
+_PACE = 0.05  # s
+_SETTLE = 0.15  # s
 _SHARE = 10  # times the duration of a look passes until the next
 Wait = Callable[[float], object]
 
@@ -96,7 +97,8 @@ class Hub:
         self._most = most
         self._centre = centre
         self._heard: dict[str, dict[str, str]] = {}
-        self._ending, self._of_sites = False, set[str]()
+        self._ending = False
+        self._of_sites = set[str]()
 
     def request(self, seconds: float = 0.0, wait: Wait = time.sleep) -> Message:
         """Return the next message to all sites, waiting a while for something that one lacks."""
@@ -105,7 +107,8 @@ class Hub:
         listing = _awaited(self._folder, heard, seconds if own else 0.0, wait)
         made = _message(self._folder, listing, heard, self._most)
         self._heard = {}  # a site that does not answer is asked for its listing again
-        self.ticks, self.idle = self.ticks + 1, self.idle + 1
+        self.ticks += 1
+        self.idle += 1
         self._note(made["files"])
         sent = made["files"].keys() - self._of_sites  # only the coordinator ends a run
         self._ending |= any(map(self._is_last, sent))
@@ -266,5 +269,6 @@ def _message(
         data = folder.read(name)
         if files and size + len(data) > most:
             break
-        files[name], size = data, size + len(data)
+        files[name] = data
+        size += len(data)
     return {"files": files, "listing": listing}

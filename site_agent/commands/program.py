@@ -20,7 +20,9 @@ Folder = Annotated[
 StudyFile = Annotated[Path, typer.Argument(help="Study file; its signature is next to it.")]
 RosterFile = Annotated[Path, typer.Option(help="Roster file, from the coordinator.")]
 # Headings of the help.
-ONCE, STUDIES, DAILY = "Becoming a member", "A study", "The agent"
+ONCE = "Becoming a member"
+STUDIES = "A study"
+DAILY = "The agent"
 ALONE = "Without a consortium"
 
 

@@ -311,7 +311,8 @@ _MOST_BYTES = 50_000_000
 _COURSES = "_timeseries.tsv", PARCEL_SERIES
 _PAIRS = ".tsv", PARCEL_SERIES
 """Ends of files with a line for each volume, and of all whose columns are pairs of regions."""
-_ANY_SESSION, _SESSION = "ses-*", re.compile(r"ses-[A-Za-z0-9]+")
+_ANY_SESSION = "ses-*"
+_SESSION = re.compile(r"ses-[A-Za-z0-9]+")
 _LABEL = re.compile(r"sub-([A-Za-z0-9]+)")
 _LONGER = re.compile(rf"{re.escape(ANYONE)}[A-Za-z0-9]")
 

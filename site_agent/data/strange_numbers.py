@@ -7,8 +7,11 @@ _FAR = 1.0  # widths between a column's limits, beyond them
 _NEAR = 0.1  # of that width, from a limit
 _CODES = 3  # values; where more are beyond the limits they are measured in another unit
 _USUAL = frozenset((-9999.0, -999.0, -99.0, -9.0, -8.0, -7.0, -1.0, 777.0, 888.0, 999.0, 9999.0))
-_PART, _PERSONS = 0.05, 3  # beyond the limits, before anything is reported
-_MONTHS, _FIT = 12.0, 0.9
+# Participants beyond the limits, before anything is reported: fraction and number.
+_PART = 0.05
+_PERSONS = 3
+_MONTHS = 12.0
+_FIT = 0.9
 
 
 def strange_numbers(

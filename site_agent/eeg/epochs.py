@@ -22,7 +22,8 @@ LEAST_RATE = 2.2
 sensible length prevents aliasing of higher frequencies."""
 ROLL_OFF = 3.3
 """Length of MNE's filter in periods of its transition band (a Hamming window's)."""
-QUIETEST, LOUDEST = 0.1, 1000.0
+QUIETEST = 0.1
+LOUDEST = 1000.0
 """Limits in µV of the median standard deviation within an epoch. Scalp EEG has 1 to 100 µV. Volts,
 millivolts or nanovolts that are labelled as µV are beyond the limits."""
 

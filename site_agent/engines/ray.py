@@ -31,7 +31,8 @@ class RayCluster:
     def __init__(self, address: str) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._lock, self._numbers = threading.Lock(), count()
+        self._lock = threading.Lock()
+        self._numbers = count()
         self._unwanted: deque[object] = deque()
         self._process = context.Process(target=_serve, args=(theirs, address), daemon=True)
         self._process.start()

@@ -86,7 +86,8 @@ class RemoteEngine:
         self.memory = memory
         self._lock = threading.Lock()
         self._workers: Workers | None = None
-        self._trouble, self._again = "", 0.0  # error of the last start, and end of the pause
+        self._trouble = ""  # error of the last start
+        self._again = 0.0  # end of the pause
 
     def map(
         self, work: Callable[[Item], Made], items: Iterable[Item], each: int = 0

@@ -17,7 +17,8 @@ from consortium.base.formatting import count
 from site_agent.data.understood import Fact, Understanding
 
 Fractions = NDArray[np.float64]
-_SOME, _HALF = 0.05, 0.5
+_SOME = 0.05
+_HALF = 0.5
 """Fractions of the participants."""
 _ADVICE = (
     "If these zeros mark missing values, write them as NaN. In a view with measure: image the "

@@ -17,7 +17,8 @@ from site_agent.images.surfaces import axis_step
 _SECONDS = {8: 1.0, 16: 1e-3, 24: 1e-6}
 """By NIfTI's code of the unit of time."""
 _UNIT_OF_TIME = 0x38
-_SHORTEST, _LONGEST = 0.01, 60.0
+_SHORTEST = 0.01
+_LONGEST = 60.0
 AGREE = 0.01
 """Part by which two statements of one repetition time may differ."""
 _FIELD = "RepetitionTime"

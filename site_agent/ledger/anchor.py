@@ -31,7 +31,8 @@ from consortium.secagg import OVERHEAD, seal, unseal
 from site_agent.ledger.entries import EMPTY, Head
 from site_agent.ledger.ledger import Ledger
 
-RUN, KIND = "(ledger)", "ledger head"
+RUN = "(ledger)"
+KIND = "ledger head"
 """No run has such a name, so no message of a run is a head, and no head is a run's message."""
 MOST_READ = 16
 """Maximum number of messages that are read on either side of the ledger's head."""

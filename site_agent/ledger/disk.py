@@ -16,7 +16,8 @@ from consortium.errors import LedgerError
 
 MOUNTS = Path("/proc/self/mounts")
 """Table of mounts: device, folder, type, options, a line each."""
-_LOOKS, _PAUSE = 40, 0.05  # s
+_LOOKS = 40
+_PAUSE = 0.05  # s between two looks
 _MACHINE = Path("/etc/machine-id")
 _NETWORK = frozenset(
     (

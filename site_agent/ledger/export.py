@@ -56,7 +56,8 @@ from site_agent.ledger.held_runs import held_runs
 from site_agent.ledger.ledger import Ledger, accounts, studies
 from site_agent.policy.policy import Policy
 
-FORMAT, VERSION = "cape-consortium ledger", 3
+FORMAT = "cape-consortium ledger"
+VERSION = 3
 _HOW = (
     "digest = SHA-256 of the JSON array [dataset, study, run, round, stage, statistic, unit, mu, "
     "site, centre, query, outsider, persons, event, at, previous], without persons where it is "

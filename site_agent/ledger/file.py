@@ -106,7 +106,9 @@ class LedgerFile:
         if self._where == _whereabouts(self.path):
             return self
         file = type(self)(self.path)
-        file.head, file.sums, file.groups = self.head, self.sums, self.groups
+        file.head = self.head
+        file.sums = self.sums
+        file.groups = self.groups
         file.sums.read_members(file.members)
         return file
 

@@ -289,7 +289,9 @@ def _environment() -> Environment:
 
 _PACE_FROM = timedelta(days=30)
 _FARTHEST = timedelta(days=3652)
-_INK, _LIMIT, _AHEAD = "#0b5c6b", "#b3272d", "#8a5a00"
+_INK = "#0b5c6b"
+_LIMIT = "#b3272d"
+_AHEAD = "#8a5a00"
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ class PageUpdater:
         early = self.begun and self.clock.now() < self._next
         if self._busy or early or state == self._state:
             return
-        self._state, self._next = state, self.clock.now() + EVERY
+        self._state = state
+        self._next = self.clock.now() + EVERY
         self._busy = self.begun = True
         self.drive(self._steps())
 

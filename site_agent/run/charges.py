@@ -55,7 +55,8 @@ class Charges:
         self._permission = permission
         self._outbox = outbox
         self._log_trouble = log_trouble
-        self._context, self._plan = joined.context, joined.plan
+        self._context = joined.context
+        self._plan = joined.plan
         self._index = joined.context.study.sites.index(site.name)
         self._secret = run_secret(site.identity.root, joined.context.run, "site")
 

@@ -37,7 +37,9 @@ from consortium.study.plan import Stage, plan_digest
 from site_agent.run.outbox import Outbox
 from site_agent.run.setup import JoinedRun, Site
 
-_DIFFERS, _REQUEST, _UNSOUND = "sum-differs", "another-request", "unsound"
+_DIFFERS = "sum-differs"
+_REQUEST = "another-request"
+_UNSOUND = "unsound"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,10 @@ CREATE TABLE IF NOT EXISTS messages (
     run TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name)
 ) WITHOUT ROWID"""
 
-_SITE, _HALTED, _ACCOUNTED = "(site)", "halted", "accounted "  # no run has such a name
+# No run has such a name.
+_SITE = "(site)"
+_HALTED = "halted"
+_ACCOUNTED = "accounted "
 _MOST_ABSENT = 256  # names of messages; a waiting agent requests few, again and again
 
 

@@ -26,7 +26,8 @@ class Outbox:
 
     def __init__(self, context: RunContext, store: MessageStore, exchange: Exchange) -> None:
         self.names = Names(context.run)
-        self._run, self._keys = context.run, context.keys
+        self._run = context.run
+        self._keys = context.keys
         self._store = store
         self._exchange = exchange
         self._due: list[tuple[str, bytes | memoryview]] = []

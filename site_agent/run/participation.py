@@ -24,7 +24,8 @@ from site_agent.run.rounds import Rounds
 from site_agent.run.setup import LeftOut, Setup, Site
 from site_agent.run.slot_clock import SlotClock
 
-_ASIDE_EVERY, _ASIDE_PACES = 0.2, 25  # s, or as many times the exchange's pace if that is longer
+_ASIDE_EVERY = 0.2  # s
+_ASIDE_PACES = 25  # the same, as a factor of the exchange's pace; the longer one counts
 
 
 class Participation:

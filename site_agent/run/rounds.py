@@ -94,9 +94,13 @@ class Rounds:
         self._site = site
         self._data = data
         self._slots = slots
-        self._outbox, self._names, self._log_trouble = outbox, outbox.names, log_trouble
-        self._context, self._plan = joined.context, joined.plan
-        self._party, self._sizes = joined.party, joined.sizes
+        self._outbox = outbox
+        self._names = outbox.names
+        self._log_trouble = log_trouble
+        self._context = joined.context
+        self._plan = joined.plan
+        self._party = joined.party
+        self._sizes = joined.sizes
         self._index = joined.context.study.sites.index(site.name)
         key = site.identity.key
         self._neighbours = Neighbours(joined.plan, self._index, key, outbox, site.log.line)
@@ -369,7 +373,8 @@ class RoundStatus:
     def __init__(self, site: Site, joined: JoinedRun, outbox: Outbox) -> None:
         self._exchange = site.exchange
         self._outbox = outbox
-        self._context, self._sizes = joined.context, joined.sizes
+        self._context = joined.context
+        self._sizes = joined.sizes
 
     def is_over(self, asked: AskedRound) -> bool:
         """Return whether an answer would come too late: the round is closed, or the run has ended.

@@ -64,7 +64,8 @@ class _Course:
         """Put in a broadcast; who is missing keeps the model before."""
         self.models = self.models.copy()
         self.models[list(release.sites) or slice(None)] = release.values
-        self.noise, self.broadcasts = release.deviation, self.broadcasts + 1
+        self.noise = release.deviation
+        self.broadcasts += 1
 
     def stand(self) -> None:
         """End an iteration with the models as they are."""

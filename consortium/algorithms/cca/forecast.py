@@ -15,7 +15,8 @@ from consortium.algorithms.cca.result import Scaled, cca_result
 from consortium.algorithms.findings import Finding
 from consortium.kernels.moments import pack_symmetric
 
-_DRAWS, _USUAL = 24, 60
+_DRAWS = 24
+_USUAL = 60
 """Number of drawn studies, and the number of entries above which fewer are drawn."""
 
 
@@ -67,7 +68,8 @@ def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:
     moment[at, at] = plan.parameters.constant**2 * parts[: plan.places]
     means = root @ generator.standard_normal((size, plan.places))
     mixed = plan.parameters.constant * means * np.sqrt(parts[: plan.places])
-    moment[:size, at], moment[at, :size] = mixed, mixed.T
+    moment[:size, at] = mixed
+    moment[at, :size] = mixed.T
     return moment
 
 

@@ -13,7 +13,8 @@ from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, estimate
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.privacy.block_bounds import BlocksBound
 
-_FAR, _CLEARLY = 0.25, 3.0
+_FAR = 0.25
+_CLEARLY = 3.0
 """A released count is reported as unexpected if it differs by this share of a site's participants,
 and by this many standard deviations of its noise."""
 _NAMED = 5

@@ -41,20 +41,30 @@ TOUCHED = {
 WITHIN = 0.7
 """Share of an outcome's variance that is within sites and not explained by covariates: a quarter is
 between sites, and covariates explain little of the rest."""
-DIVISOR_SHARE, SQUARES_SHARE, SPREAD_SHARE, BALANCE_SHARE = 0.015, 0.03, 0.005, 0.01
-SLOPE_DIVISOR_SHARE, COLUMN_SHARE, UNITS_SHARE = 0.05, 0.03, 0.01
+DIVISOR_SHARE = 0.015
+SQUARES_SHARE = 0.03
+SPREAD_SHARE = 0.005
+BALANCE_SHARE = 0.01
+SLOPE_DIVISOR_SHARE = 0.05
+COLUMN_SHARE = 0.03
+UNITS_SHARE = 0.01
 TAIL_SHARES = {"lost": 0.02, "tail": 0.01, "lean": 0.004}
 SLOPE_TAIL_SHARES = TAIL_SHARES | {"lean": 0.03}
 """Shares of the budget for the loss of long tails by clipping: the loss, its mean, and how it
 differs between groups or along a slope's column. A slope has larger weights, and so more noise."""
-MOST_LEAN, SLOPE_MOST_LEAN = 2.0, 1.0
+MOST_LEAN = 2.0
+SLOPE_MOST_LEAN = 1.0
 """Logarithms of squared norms, relative to the usual norm, are clipped to ± this value."""
-LOOK_SHARE, BLIND_LOOK_SHARE = 0.05, 0.08
+LOOK_SHARE = 0.05
+BLIND_LOOK_SHARE = 0.08
 """Shares of the whole budget for location and scale of the outcomes: with stated norms, and
 without."""
-LOCATION_PART, KEPT_PART, SIZE_PART = 0.7, 0.05, 0.25
+LOCATION_PART = 0.7
+KEPT_PART = 0.05
+SIZE_PART = 0.25
 """Shares of the first look's budget for its three blocks."""
-PRODUCTS_SHARE, SPREADS_SHARE = 0.02, 0.01
+PRODUCTS_SHARE = 0.02
+SPREADS_SHARE = 0.01
 """Shares for means of outcomes: their products with the covariates, and their squares."""
 BELOW = 0.25
 """Largest negative value of a participant's part of the divisor, relative to the largest

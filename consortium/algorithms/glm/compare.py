@@ -17,10 +17,11 @@ from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 _OFF = 0.25  # of the participants, in another group than the study expects
 _NAMED = 5
 _FEW = 5  # participants: no mean is reported for fewer
-_UNEVEN, _CHANCE = 0.25, 2.0  # asymmetry of 10th and 90th percentile around the median; over √n
+_UNEVEN = 0.25  # asymmetry of the 10th and 90th percentiles around the median
+_CHANCE = 2.0  # divided by √n
 _GAP_OFF = 0.3  # standard deviations
-# Tolerated distance of a location in standard deviations, and ratio of standard deviations.
-_FAR, _FACTOR = 2.0, 4.0
+_FAR = 2.0  # tolerated distance of a location, in standard deviations
+_FACTOR = 4.0  # tolerated ratio of standard deviations
 
 
 def compare_presence(columns: Columns, data: SiteData, expected: float) -> tuple[str, ...]:

@@ -43,9 +43,11 @@ _CAUSES = {
 }
 _FAR_FACTOR = 0.75  # public deviations
 # Ratio of standard deviations, and the standard error of the logarithm of a slope's own.
-_FAR_RATIO, _SPREAD_DOUBT = 1.2, 0.03
+_FAR_RATIO = 1.2
+_SPREAD_DOUBT = 0.03
 # Mean and root mean square of a column that is clipped at 2.5, in public standard deviations.
-_FAR_COLUMN, _WIDE_COLUMN = 1.1, 1.35
+_FAR_COLUMN = 1.1
+_WIDE_COLUMN = 1.35
 
 
 @dataclass(frozen=True, eq=False)

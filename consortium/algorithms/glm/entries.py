@@ -17,14 +17,16 @@ from consortium.views import View
 from consortium.views.column import Column
 
 _SHOWN = 20  # names in a sentence
-_OF_LIMITS, _OF_LEVELS = (0.0, 0.25), (0.5, 0.25)
+_OF_LIMITS = (0.0, 0.25)
+_OF_LEVELS = (0.5, 0.25)
 """Middle and an eighth of the width of values from -1 to 1; for levels from 0 to 1, a quarter."""
 
 MOST_MISSING = 0.2
 """Fraction of the outcomes that a participant may lack in memory, if no view states another."""
 _SQUARE_SPREAD = 2.1
 """Divisor of squares of standardized values, so none up to the limit is clipped."""
-COVARIATE_LIMIT, OUTCOME_LIMIT = 2.5, 16.0
+COVARIATE_LIMIT = 2.5
+OUTCOME_LIMIT = 16.0
 """Limits of covariates and outcomes, in standard deviations."""
 UNCUT = 1e3
 """The same limits without noise, larger than any value."""

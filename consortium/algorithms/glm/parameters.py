@@ -25,7 +25,8 @@ from consortium.views.base import Label, ViewName
 
 _MOST_TERMS = 50
 _MOST_CORRELATION = 0.95
-_FAR_OFF, _FEW_OFF = 0.25, 10
+_FAR_OFF = 0.25
+_FEW_OFF = 10
 """Largest difference between the sum of a site's groups and its nominal number: relative, or a
 number of participants."""
 # A coefficient, for one standard deviation of its column, is then as precise as the contrast.

@@ -47,10 +47,16 @@ from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
 
 _MOST_SPREAD = 4.0  # limit of E
-_LIFT, _SLOPE_LIFT = 3.0, 2.0  # smallest error at ρ of 0.3 and 0.6, and ε of 3 and 8
-_LOOK_REACH, _LOOK_MORE = 0.6, 2.0  # norm of L: over the usual norm, and added for one outcome
-_MOST_PRODUCT, _MOST_SQUARE = 2.5, 7.0  # for means of outcomes, relative to usual values
-_MOST_LOST, _MOST_TAIL = 0.5, 1.0  # over B_u, and for the mean outcome in standard deviations
+# With these values, the error is smallest at ρ of 0.3 and 0.6, and ε of 3 and 8.
+_LIFT = 3.0
+_SLOPE_LIFT = 2.0
+_LOOK_REACH = 0.6  # norm of L, relative to the usual norm
+_LOOK_MORE = 2.0  # added to it for one outcome
+# For means of outcomes, relative to usual values.
+_MOST_PRODUCT = 2.5
+_MOST_SQUARE = 7.0
+_MOST_LOST = 0.5  # relative to B_u
+_MOST_TAIL = 1.0  # for the mean outcome, in standard deviations
 STAGES = {
     "counts": "counts",
     "norms": "norms",

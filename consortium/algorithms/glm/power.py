@@ -32,7 +32,9 @@ _GROUPS = 10
 _CLOSE = 0.75
 _PLANNED = 0.97  # factor of the divisor in the plan
 _TOTAL_OFF = 1.7  # factor of the total variance if outcomes are more correlated than stated
-_LARGEST_GAP, _GAP_STEP = 1.5, 0.1  # differences of groups that are tried
+# Differences of groups that are tried.
+_LARGEST_GAP = 1.5
+_GAP_STEP = 0.1
 _USUAL_LARGEST = 1.25  # usual largest difference: the sexes differ in head size by about 1.2
 _VARIES = 1.1  # forecast after the first round, relative to the plan's, in an unlucky run
 _LEAST_PERSONS = 1e-3  # at the most precise site, to keep its standard error finite

@@ -34,9 +34,11 @@ from consortium.privacy.clipping import (
     finite_values,
 )
 
-_LARGEST_SLOPES, _LEAST_SPREAD = 1e3, 0.1
+_LARGEST_SLOPES = 1e3
+_LEAST_SPREAD = 0.1
 _NONE = np.zeros(0)  # slopes without covariates
-_ABOVE, _BELOW = "above", "below"  # positive and negative part of pairs' squares
+_ABOVE = "above"  # positive part of pairs' squares
+_BELOW = "below"  # negative part
 
 
 @dataclass(frozen=True, eq=False)

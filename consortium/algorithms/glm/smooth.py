@@ -23,7 +23,8 @@ from consortium.kernels.smooth_basis import SmoothBasis
 
 WAVES = (1.25, 1.5, 1.75, 2.0, 2.5)
 """Candidates of a plan for the cut-off, relative to the images' smoothness."""
-_MOST_VOXELS, _MOST_MAPS = 10_000, 1_000
+_MOST_VOXELS = 10_000
+_MOST_MAPS = 1_000
 _LONGEST = 1e4  # mm
 _FEWEST_MODES = 2  # for each hemisphere
 

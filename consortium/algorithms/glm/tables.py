@@ -11,7 +11,8 @@ from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
 
-COEFFICIENTS, ERRORS = "coefficients", "coefficients-errors"
+COEFFICIENTS = "coefficients"
+ERRORS = "coefficients-errors"
 """Names of the tables from which later contrasts are computed."""
 _COMMON = ("freedom", "doubt")
 _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")

@@ -24,7 +24,8 @@ FOUND = "components found"
 AGREEMENT = "mean expected correlation of all components"
 _RANGED = "from the least to the largest of the components that are found"
 _LEAST_FOUND = 2
-_DRAWS, _REPLAYS = 3, 10
+_DRAWS = 3
+_REPLAYS = 10
 _DIMENSIONS = 10
 """Maximum dimensions of a simulated release for each direction of a participant."""
 _VOLUMES = 100

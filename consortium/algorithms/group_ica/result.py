@@ -18,7 +18,8 @@ from consortium.kernels.release_worth import variance_of_projectors, worth_of
 from consortium.kernels.separations import Paint
 from consortium.kernels.surface_basis import SurfaceBasis
 
-_LOW, _HIGH = 0.05, 0.95
+_LOW = 0.05
+_HIGH = 0.95
 _STANDS_OUT = "out of the noise"
 _SMOOTH = "that participants with a smooth covariance and no network might make"
 

@@ -74,7 +74,8 @@ class _Spans(Sequence[Array]):
     """Each person's columns, copied when they are asked for: all of them may not fit in memory."""
 
     def __init__(self, reduced: Array, lengths: Sequence[int]) -> None:
-        self._reduced, self._ends = reduced, np.cumsum([0, *lengths])
+        self._reduced = reduced
+        self._ends = np.cumsum([0, *lengths])
 
     def __len__(self) -> int:
         return len(self._ends) - 1

@@ -41,7 +41,8 @@ from consortium.kernels.noisy_least_squares import Fit, least_squares
 _VIEWS = (("x", 4), ("y", 1))  # of the examples
 FILLED = 0.5
 """Assumed fraction of the bound's square that a participant's entries use."""
-_DRAWS, _FEW = 48, 8
+_DRAWS = 48
+_FEW = 8
 HOPELESS = (
     "With this number of entries and participants, noise at this ε is expected to leave every "
     "coefficient open: nothing would be reported."

@@ -29,7 +29,9 @@ _ROOM = 3  # dimensions orthogonal to the templates, which shrinkage requires
 _COARSEST = 120.0  # mm
 _LEAST_SINGULAR = 0.05  # of templates of norm one: with less, one is nearly made of the others
 _LEAST_KEPT = 0.1  # of a template's norm, in the basis
-_LEAST_SHARE, _MOST_SHARE = 0.05, 0.25  # of the budget, for connectivity
+# Of the budget, for connectivity.
+_LEAST_SHARE = 0.05
+_MOST_SHARE = 0.25
 _MARGIN = 1.1  # of the noise: a resolution at which a usual map is barely detected is not chosen
 _GOAL = 0.05  # standard error of a connection by noise that would do
 

@@ -13,7 +13,9 @@ from consortium.algorithms.template_networks.plan import TemplateNetworksPlan
 from consortium.base.formatting import count
 from consortium.kernels.surface_basis import SurfaceBasis
 
-ONLY, SAME, UNLIKE = "template only", "as its template", "unlike its template"
+ONLY = "template only"
+SAME = "as its template"
+UNLIKE = "unlike its template"
 MORE = "more than its template"
 _FALSE = 0.05  # chance that any connection is said to be there which is not
 _MOST_ERROR = 0.3  # of Fisher's z: above it, a connection is withheld

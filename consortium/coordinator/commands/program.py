@@ -21,7 +21,10 @@ app = program(
     out,
 )
 # Headings of the help.
-MEMBERS, STUDIES, RESULTS, TRIALS = "Members", "A study", "Its run and result", "Trying out"
+MEMBERS = "Members"
+STUDIES = "A study"
+RESULTS = "Its run and result"
+TRIALS = "Trying out"
 StudyFile = Annotated[Path, typer.Argument(help="Study file (YAML).")]
 RosterFile = Annotated[Path, typer.Option(help="Roster file, roster.yaml of 'init'.")]
 KeysFolder = Annotated[Path, typer.Option(help="Folder with the consortium's keys, of 'init'.")]

@@ -21,7 +21,8 @@ Blocks = list[list[Array]]
 
 _WORK = 40_000_000
 """Multiplications that decompositions of draws may take; large matrices vary little."""
-_FEWEST, _MOST = 40, 300
+_FEWEST = 40
+_MOST = 300
 _TINY = 1e-9
 _UNEVEN = 1.1  # chance over that of one law, where scales differ twofold from site to site
 _ROOM = 1.2  # for errors that draws with the given weights don't include: benchmarks.uneven

@@ -15,16 +15,22 @@ from consortium.kernels.shrinkage import shrinkage_factor
 LEAST_KEPT = 0.5
 """Smallest factor by which slopes are shrunk, for any amount of noise."""
 _MOST_EXPLAINED = 0.9
-_LEAST_BETWEEN, _USUAL_BETWEEN, _MOST_BETWEEN = 0.01, 0.2, 3.0
+_LEAST_BETWEEN = 0.01
+_USUAL_BETWEEN = 0.2
+_MOST_BETWEEN = 3.0
 """Smallest, usual and largest variance of sites' means, in public standard deviations."""
-_USUAL_WITHIN, _WIDTH_WITHIN, _LEAST_WITHIN = 0.6, 0.3, 0.05
+_USUAL_WITHIN = 0.6
+_WIDTH_WITHIN = 0.3
+_LEAST_WITHIN = 0.05
 """For a slope's column: usual variance within sites, its prior standard deviation, and its
 minimum."""
 _DOUBTED = 0.75  # standard deviations of its noise that are added to t²
 TOGETHER = 0.7
 """Assumed correlation, in standard errors, of sites' levels with the part of their means that
 shrinking removed."""
-_CUT_GAP, _CUT_POWER = 0.6, 3  # fitted to simulated groups that differ by 0.8 and 1.4 deviations
+# Fitted to simulated groups that differ by 0.8 and 1.4 standard deviations.
+_CUT_GAP = 0.6
+_CUT_POWER = 3
 _COLLINEAR = 1e-9  # relative to the sum of weights: smaller eigenvalues are rounding errors
 
 

@@ -22,12 +22,15 @@ MOST_LOG = 4.0
 outcomes without limits or stated standard deviations."""
 LEAST_KEPT = 0.1
 """Smallest mean clipping factor; below it the outcomes' location cannot be learned."""
-STATED_WIDTH, MISSING_WIDTH = 1.0, 2.5
+STATED_WIDTH = 1.0
+MISSING_WIDTH = 2.5
 """Prior standard deviation of the log variance around a stated value, and around a guess."""
 _LOST = 1.25  # factor on the smallest F and the largest logarithm at which norms are lost
 _CLEARLY = 2.0  # standard deviations of noise
 _TINY = 1e-12
-_QUANTILES, _HALVINGS, _RATIOS = 200, 40, (1e-2, 1e4)  # of squared norms
+_QUANTILES = 200
+_HALVINGS = 40
+_RATIOS = (1e-2, 1e4)  # least and largest ratio of squared norms
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,15 +14,20 @@ from numpy.typing import NDArray
 from consortium.algorithms.group_ica.kernels.smooth_shape import MIRROR, SmoothShape, distances
 from consortium.base.array import Array
 
-_NEAREST, _OPPOSITE = 6, 4
+_NEAREST = 6
+_OPPOSITE = 4
 """Numbers of places that count as near a place, and as near its mirror image."""
 _CENTRAL = 12.0  # mm from the midline: a place whose mirror image is one of its near places
-_MOST_STRONG, _MOST_WIDE = 3.0, 1.7
+_MOST_STRONG = 3.0
+_MOST_WIDE = 1.7
 """Largest ratio of a place's standard deviation, and of its width, to their geometric means."""
 _LEAST_SYMMETRIC = 0.05
-_WEAKEST, _UNRELATED = 1e-4, 0.02
+_WEAKEST = 1e-4
+_UNRELATED = 0.02
 """Least diagonal entry relative to the mean one, and least correlation, in a ratio."""
-_SPEED, _STEP, _STRENGTH_STEP = 0.7, (0.5, 2.0), (0.1, 10.0)
+_SPEED = 0.7
+_STEP = (0.5, 2.0)
+_STRENGTH_STEP = (0.1, 10.0)
 
 
 class LocalMoments(NamedTuple):

@@ -42,7 +42,9 @@ _THROUGH = tuple(
 """As `KERNELS`, of noise that was smoothed in the volume: 1.18 times narrower than these."""
 _FWHM = 2.3548
 _NEAR = 60.0  # mm, width at half height of what counts as near a place: networks are narrower
-_CLOSEST, _ROUNDS, _STEPS = 12, 3, 5
+_CLOSEST = 12
+_ROUNDS = 3
+_STEPS = 5
 _MOST_FALL = 3.0
 """Largest ratio of the strengths of two successive waves of noise. After the waves of a few
 networks it is larger."""
@@ -50,7 +52,9 @@ _TOLERANCE = 1.25
 """Largest ratio of a strength of noise to the expected one."""
 _CALIBRATED = 4
 """Waves from K to this multiple of K show how much of a release is noise."""
-_EXPECTED_DRAWS, _MOST_VOLUMES, _TINY = 8, 200, 1e-12
+_EXPECTED_DRAWS = 8
+_MOST_VOLUMES = 200
+_TINY = 1e-12
 _MOST_VERTICES = 6000
 
 

@@ -18,7 +18,8 @@ from consortium.base.array import Array
 from consortium.kernels.noise_law import SymmetricNoise
 
 _LARGEST = 120  # rows of a replayed matrix: smaller ones spread more, which errs on the safe side
-_REPLAYS, _TRIES = 200, 4
+_REPLAYS = 200
+_TRIES = 4
 _LOW = 0.1
 _LEVEL = 0.97
 _MOST_RATIO = 4.0
