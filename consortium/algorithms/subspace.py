@@ -254,17 +254,25 @@ def mean_projector(plan: _WithProjectors, data: SiteData, query: Query, bound: B
     basis = plan.projectors.for_series
     size = data.features if basis is None else basis.shape[1]
     scale = min(1.0, bound.norm / math.sqrt(asked.kept))
-    part = partial(_sum_projectors, size, basis, asked.global_signal, asked.kept, scale)
+    part = partial(
+        _sum_projectors,
+        size=size,
+        basis=basis,
+        global_signal=asked.global_signal,
+        count=asked.kept,
+        scale=scale,
+    )
     return pack_symmetric(sum_over_persons(data, part, (size, size))) / len(data.lengths)
 
 
 def _sum_projectors(
+    blocks: Iterable[Array],
+    *,
     size: int,
     basis: Array | None,
     global_signal: GlobalSignal,
     count: int,
     scale: float,
-    blocks: Iterable[Array],
 ) -> Array:
     total = np.zeros((size, size), order="F")
     for directions in directions_of(blocks, basis, global_signal, count):

@@ -71,15 +71,17 @@ def released_coefficients(
     """Read two tables, of coefficients and of their errors: a mapping for each row."""
     coefficients = [row["coefficient"] for row in errors]
     single = [row for row in single if row["chance"] != _WITHHELD]
+    names, shared = _names(errors)
     return ReleasedCoefficients(
-        tuple((row["view"], row["entry"]) for row in single),
-        _matrix(single, coefficients),
-        _matrix(single, ["chance"])[:, 0],
-        _matrix(errors, [f"chance {name}" for name in coefficients]),
-        _matrix(errors, [f"noise {name}" for name in coefficients]),
-        float(errors[0]["freedom"]),
-        float(errors[0]["doubt"]),
-        *_names(errors),
+        labels=tuple((row["view"], row["entry"]) for row in single),
+        values=_matrix(single, coefficients),
+        variances=_matrix(single, ["chance"])[:, 0],
+        chance=_matrix(errors, [f"chance {name}" for name in coefficients]),
+        noise=_matrix(errors, [f"noise {name}" for name in coefficients]),
+        freedom=float(errors[0]["freedom"]),
+        doubt=float(errors[0]["doubt"]),
+        names=names,
+        shared=shared,
     )
 
 

@@ -58,7 +58,11 @@ def check_centre(office: CoordinatorParts, around: Surroundings) -> list[Check]:
             open_exchange(place, office.credentials), CENTRE, around.token
         ),
         "clock": lambda: compared_clock(
-            *(open_exchange(place, office.credentials), place, CENTRE, around.token, around.now)
+            exchange=open_exchange(place, office.credentials),
+            place=place,
+            party=CENTRE,
+            token=around.token,
+            now=around.now,
         ),
         "Prefect": lambda: _prefect(around.environment),
     }

@@ -64,7 +64,15 @@ def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Pat
     carried = (f"runs/{name}-", f"consent/{name}/", "ledgers/")
     least = len(clients) - study.privacy.dropouts
     last = f"runs/{name}-*/end"
-    made = job.Job(name, tuple(clients), least, carried, last, how.wait, how.hours)
+    made = job.Job(
+        name=name,
+        sites=tuple(clients),
+        least=least,
+        only=carried,
+        last=last,
+        wait=how.wait,
+        hours=how.hours,
+    )
     try:
         if platform is Platform.nvflare:
             job.write_nvflare(made, output, code=how.code)

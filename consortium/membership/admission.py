@@ -99,8 +99,11 @@ def read_request(path: Path) -> JoinRequest:
         ) from error
     replaces = bytes.fromhex(file.replaces) if file.replaces else None
     request = JoinRequest(
-        *(file.site, bytes.fromhex(file.key), bytes.fromhex(file.centre)),
-        *(replaces, file.participants),
+        site=file.site,
+        key=bytes.fromhex(file.key),
+        centre=bytes.fromhex(file.centre),
+        replaces=replaces,
+        participants=file.participants,
     )
     if file.participants is not None:
         check_nominal(file.participants, f"{path}: field 'participants'")

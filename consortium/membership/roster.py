@@ -182,10 +182,10 @@ class Roster:
         members = [part for name, key in sorted(self.sites.items()) for part in (name, key)]
         earlier = self.succession[:-1]
         sizes = [part for each in sorted(self.participants.items()) for part in each]
-        return pack_tuple(
-            *(_LABEL, self.serial, self.centre, len(earlier), *earlier, len(members), *members),
-            *((len(sizes), *sizes) if sizes else ()),
-        )
+        signed = [_LABEL, self.serial, self.centre, len(earlier), *earlier, len(members), *members]
+        if sizes:
+            signed += [len(sizes), *sizes]
+        return pack_tuple(*signed)
 
     def with_site(self, name: str, key: bytes, participants: int | None = None) -> Roster:
         """Admit a site, or give it another key.

@@ -287,7 +287,16 @@ def draw_surface(
     figure = Figure(figsize=SIZE, dpi=DOTS)
     for place, (side, view) in enumerate(VIEWS):
         axes: Any = figure.add_axes((place * _WIDTH, 0.0, _WIDTH, 0.9), projection="3d")
-        _draw(axes, *parts[side], mesh.name, view, threshold, top)
+        hemisphere, shown = parts[side]
+        _draw(
+            axes,
+            side=hemisphere,
+            values=shown,
+            name=mesh.name,
+            view=view,
+            threshold=threshold,
+            top=top,
+        )
         _frame(
             axes, parts[side][0].coordinates if mesh.name != BUILT_IN else _shown_surface(side)[0]
         )

@@ -35,8 +35,13 @@ SIDES: tuple[Side, Side] = ("L", "R")
 SIDE_NAMES = {"L": "left", "R": "right"}
 DAMAGED = (
     *UNREADABLE,
-    *(nib.cifti2.Cifti2HeaderError, ExpatError),
-    *(LookupError, AttributeError, TypeError, AssertionError, MemoryError),
+    nib.cifti2.Cifti2HeaderError,
+    ExpatError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    AssertionError,
+    MemoryError,
 )
 """What nibabel raises on files of surfaces that are missing, foreign, cut short or damaged."""
 _MOST_BYTES = 100_000_000

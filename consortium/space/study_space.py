@@ -182,13 +182,17 @@ class Space:
     def extent(self) -> Extent:
         """Its numbers of features and voxels."""
         views = tuple((view.name, view.size) for view in self.views)
-        voxels = 0 if views else self.voxels
-        images = self.image_places if views else None
-        sums = tuple(self._known_sums())
-        where = (self.places, self.templates, images)
-        regions = self.region_places
-        surfaces = self._surface_places
-        return Extent(self.features, voxels, views, *where, sums, regions, surfaces)
+        return Extent(
+            features=self.features,
+            voxels=0 if views else self.voxels,
+            views=views,
+            places=self.places,
+            templates=self.templates,
+            image_places=self.image_places if views else None,
+            known_sums=tuple(self._known_sums()),
+            region_places=self.region_places,
+            surface_places=self._surface_places,
+        )
 
     @cached_property
     def _surface_places(self) -> dict[str, SurfacePlaces]:

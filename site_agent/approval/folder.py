@@ -57,7 +57,11 @@ class SiteFolder:
         """Return the site's image series, unread, without those that its own table excludes."""
         config = self.config
         return SiteDataset(
-            *(config.dataset, data, space, unit, config.cache),
+            source=config.dataset,
+            data=data,
+            space=space,
+            unit=unit,
+            cache=config.cache,
             without=left_out_here(config.left_out, site_tables(config)),
             tables=site_tables(config),
         )
@@ -91,10 +95,14 @@ class StudyCase:
         config = self.site.config
         tables = site_tables(config)
         return open_dataset(
-            *(config.dataset, self.study, self.space, config.cache, open_engine(config)),
-            in_turn(left_out_here(config.left_out, tables), self._over_budget),
-            tables,
-            Cap.of(self.study, config.name, self.site.identity),
+            source=config.dataset,
+            study=self.study,
+            space=self.space,
+            cache=config.cache,
+            engine=open_engine(config),
+            without=in_turn(left_out_here(config.left_out, tables), self._over_budget),
+            tables=tables,
+            cap=Cap.of(self.study, config.name, self.site.identity),
         )
 
     def spent(self, people: Sequence[str]) -> SpentLoss:

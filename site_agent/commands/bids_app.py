@@ -63,7 +63,12 @@ def bids_app(
     settings |= {"confounds": columns, "high_pass": high_pass, "low_pass": low_pass}
     with out.console.status("0 of all participants") as shown:
         persons, skipped = run_participants(
-            bids_dir, output_dir, templates, settings, labels, shown.update
+            bids_dir,
+            target=output_dir,
+            templates=templates,
+            settings=settings,
+            labels=labels,
+            tell=shown.update,
         )
     for each in skipped:
         out.print(each.detail)

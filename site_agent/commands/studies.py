@@ -76,7 +76,14 @@ def networks(
     from site_agent.networks import write_networks
 
     with out.console.status("0 of all participants") as shown:
-        persons = write_networks(folder, study, roster, target, templates, shown.update)
+        persons = write_networks(
+            folder,
+            study=study,
+            roster=roster,
+            target=target,
+            templates=templates,
+            tell=shown.update,
+        )
     out.print(f"Networks of {persons} participants are in {target}; keep it as you keep the scans.")
 
 

@@ -105,7 +105,11 @@ class BlockCache:
                 return None
             if _stored_header(path, len(header)) != header:
                 return None
-            block = np.asarray(np.memmap(path, np.float32, "r", len(header), shape, "F"))
+            block = np.asarray(
+                np.memmap(
+                    path, dtype=np.float32, mode="r", offset=len(header), shape=shape, order="F"
+                )
+            )
             if self._sound.get(key) != stamp and _stored_digest(path) != _digest(block):
                 return None
         except (OSError, ValueError, MemoryError):

@@ -97,7 +97,11 @@ def measure_images(
     settings = view.view
     if settings.measure == "image":
         vectors, skipped = read_contrasts(
-            *(source, study.data, space, settings, study.gaps_of(settings)),
+            source,
+            data=study.data,
+            space=space,
+            view=settings,
+            gaps=study.gaps_of(settings),
             accept_unoriented=tables.accept_unoriented,
         )
         return _finished(vectors, skipped, settings, source)
@@ -293,7 +297,7 @@ def read_contrasts(
         label = home.name.removeprefix("sub-")
         path = contrast_of(home, source, data, ending)
         outcome = (
-            _read(*(path, label, space, view, gaps), check=check)
+            _read(path, label=label, space=space, view=view, gaps=gaps, check=check)
             if isinstance(path, Path)
             else path
         )

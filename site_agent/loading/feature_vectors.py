@@ -83,7 +83,15 @@ def _read_images(opened: ReadFrom, view: ViewSpace[FmriView]) -> Found:
     from site_agent.images.measures import measure_images  # image libraries
 
     source, study, space, cache, engine, tables = opened
-    return measure_images(source, study, space, view, cache, engine, tables)
+    return measure_images(
+        source,
+        study=study,
+        space=space,
+        view=view,
+        cache=cache,
+        engine=engine,
+        tables=tables,
+    )
 
 
 def _read_recordings(opened: ReadFrom, view: ViewSpace[EegView]) -> Found:

@@ -134,8 +134,14 @@ class Admission:
         hook = in_turn(left_out_here(config.left_out, tables), self._states.left_out_before)
         cap = Cap.of(study, self.site.name, self.site.identity)
         return open_dataset(
-            *(config.dataset, study, space, config.cache),
-            *(self.engine, hook, tables, cap),
+            source=config.dataset,
+            study=study,
+            space=space,
+            cache=config.cache,
+            engine=self.engine,
+            without=hook,
+            tables=tables,
+            cap=cap,
         )
 
     def _attend(

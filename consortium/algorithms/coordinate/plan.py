@@ -186,8 +186,13 @@ class CoordinatePlan(AnalysisPlan[CoordinateParameters]):
         weights = np.append(self.weights, np.full(places, self.bound.constant))
         order = [*np.delete(entries, self.target), *(len(entries) + np.arange(places)), self.target]
         return LeastSquaresQuestion(
-            *(self.shape, str(self.parameters.target), self.target, places),
-            *(weights, np.array(order), self.parameters.confidence),
+            shape=self.shape,
+            target=str(self.parameters.target),
+            place=self.target,
+            constants=places,
+            weights=weights,
+            order=np.array(order),
+            confidence=self.parameters.confidence,
         )
 
     @cached_property

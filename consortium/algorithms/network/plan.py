@@ -90,7 +90,13 @@ class NetworkPlan(AnalysisPlan[NetworkParameters]):
         rounds = self.parameters.rounds
         share = self.judging
         training = PlannedRelease(
-            *("network", "network_gradient", self.count, bound, rounds, 1.0 - share, forms)
+            stage="network",
+            statistic="network_gradient",
+            entries=self.count,
+            bound=bound,
+            rounds=rounds,
+            share=1.0 - share,
+            arguments=forms,
         )
         if not share:
             return (training,)

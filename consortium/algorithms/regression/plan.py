@@ -70,12 +70,21 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         forms: dict[str, tuple[int, ...]] = {"influence": (size - 1, size - 1), "residual": (size,)}
         return (
             PlannedRelease(
-                *("regression", "regression_moment", packed_size(size), Bound(norm, cone=True), 1),
-                1.0 - INFLUENCE_SHARE,
+                stage="regression",
+                statistic="regression_moment",
+                entries=packed_size(size),
+                bound=Bound(norm, cone=True),
+                rounds=1,
+                share=1.0 - INFLUENCE_SHARE,
             ),
             PlannedRelease(
-                *("influence", "regression_influence", size - 1, self._influence_bound, 1),
-                *(INFLUENCE_SHARE, forms),
+                stage="influence",
+                statistic="regression_influence",
+                entries=size - 1,
+                bound=self._influence_bound,
+                rounds=1,
+                share=INFLUENCE_SHARE,
+                arguments=forms,
             ),
         )
 
@@ -107,10 +116,15 @@ class RegressionPlan(AnalysisPlan[RegressionParameters]):
         weights = np.concatenate([np.ones(explaining), constants, [self.weight]])
         published = parameters.model == "logistic" and parameters.approximation == "taylor"
         return LeastSquaresQuestion(
-            *(self.shape, parameters.target, self.target, self.constants),
-            *(weights, np.arange(len(weights)), parameters.confidence),
-            partial(model_of, parameters, self._several),
-            _SMALLER if published else "",
+            shape=self.shape,
+            target=parameters.target,
+            place=self.target,
+            constants=self.constants,
+            weights=weights,
+            order=np.arange(len(weights)),
+            confidence=parameters.confidence,
+            model=partial(model_of, parameters, self._several),
+            remark=_SMALLER if published else "",
         )
 
 
@@ -134,7 +148,9 @@ def model_of(
     ends = (share.value, share.low, share.high) if share else (0.0, 0.0, 1.0)
     found = logistic_factors(fit, several, (ends[0] * whole, ends[1] * whole, ends[2] * whole))
     return Model(
-        *(found.factor, found.least, found.most),
+        found.factor,
+        found.least,
+        found.most,
         least_squares=False,
         own=found.own,
         fails=found.fails,

@@ -258,7 +258,15 @@ def run(
     from consortium.coordinator.run import RunFiles, run_study
     from consortium.engine.clock import Clock
 
-    files = RunFiles(study, roster, exchange, keys, folder, credentials, url)
+    files = RunFiles(
+        study=study,
+        roster=roster,
+        exchange=exchange,
+        keys=keys,
+        out=folder,
+        credentials=credentials,
+        url=url,
+    )
     tell_result(run_study(files, Clock(), out.console), folder)
 
 
@@ -296,7 +304,15 @@ def deploy_command(
     from consortium.engine.clock import Clock
     from flows.deployment import check_schedule
 
-    files = RunFiles(study, roster, exchange, keys, folder, credentials, url)
+    files = RunFiles(
+        study=study,
+        roster=roster,
+        exchange=exchange,
+        keys=keys,
+        out=folder,
+        credentials=credentials,
+        url=url,
+    )
     record = new_schedule(files, cron, timezone)
     check_schedule(record.cron, record.timezone)
     if not dry_run:

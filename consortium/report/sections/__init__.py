@@ -45,7 +45,11 @@ def course_section(run: Finished) -> PageSection | None:
 
 SUMMARY: tuple[Make, ...] = (verdict.section,)
 FINDINGS: tuple[Make, ...] = (
-    *(glance.section, maps.section, images.section),
-    *(tables.section, views.section, files_section),
+    glance.section,
+    maps.section,
+    images.section,
+    tables.section,
+    views.section,
+    files_section,
 )
 EXPLANATIONS: tuple[Make, ...] = (reading.section, privacy_section, methods.section, course_section)

@@ -46,7 +46,9 @@ def _mesh_card(
     if not maps.is_found(r):
         return Card(*place, share, note=NOT_DISTINCT)
     noise = None if noises is None else float(noises[r])
-    return mesh_card(*place, mesh, values, "z", share, _nothing(noise, "vertex"))
+    return mesh_card(
+        *place, mesh=mesh, values=values, units="z", first=share, note=_nothing(noise, "vertex")
+    )
 
 
 def _card(
