@@ -11,14 +11,13 @@ import pytest
 from benchmarks import forecasts, networks, uneven
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.table import rows as honesty_rows
-from benchmarks.replication import admm, coordinate, pca, regression, summarize, tensor
+from benchmarks.replication import admm, coordinate, network, pca, regression, summarize, tensor
 
 FOLDER = Path(__file__).parents[2] / "docs" / "replication"
 WITHOUT = {
     "cca": "older code",
     "ica": "older code",
     "index": "summarizes the other pages",
-    "network": "older code",
     "performance": "times and memory depend on the machine",
     "template_networks": "its smallest set of participants takes more than a minute",
     "walk": "measured as a whole by test_walk.py",
@@ -67,6 +66,10 @@ def _honesty() -> float:
     return row.coverage
 
 
+def _network() -> float:
+    return float(network.trained(1_000, 1.0, "cape", {})[1].mean())
+
+
 def _pca() -> float:
     digits = next(each for each in pca.problems(None) if each.name == "digits")
     found = pca.scores(digits, digits.sizes[-1], 1.0, pca.DELTA)
@@ -100,6 +103,7 @@ POINTS = (
     Point("glm", ["200, 6", "8"], "deviations stated: two levels", _glm),
     Point("group_ica", ["400 plain", "8", "varimax"], "mean", _group_ica),
     Point("honesty", ["`histogram`", "no effect", "4", "200"], "coverage", _honesty),
+    Point("network", ["1,000"], "`cape`", _network),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", _pca),
     Point("regression", ["20, 10,000", "1"], "`cape`", _regression),
     Point("summarize", ["5", "`summarize`: simulated participants"], "100", _summarize),
