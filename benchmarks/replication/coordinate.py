@@ -124,9 +124,10 @@ def _planned(whole: float, level: float, randomize: str) -> Array:
     shape = Extent(ENTRIES, 0, VIEWS).shape(sizes, sizes, "subject")
     (stage,) = make_plan(study, shape).stages
     noise = stage.mechanism.noise
-    release = Release(np.zeros(ENTRIES), noise.aggregate(), tuple(range(SITES)))
+    entries, sites = stage.release.entries, tuple(range(SITES))
+    release = Release(np.zeros(entries), noise.aggregate(), sites)
     if stage.mechanism.each:
-        release = Release(np.zeros((SITES, ENTRIES)), SITES * noise.local[0], release.sites)
+        release = Release(np.zeros((SITES, entries)), SITES * noise.local[0], sites)
     found = result_of(REGISTRY["coordinate"](study.analysis, shape), lambda _: release)
     return found.arrays["noise"][:, 0]
 

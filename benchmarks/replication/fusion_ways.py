@@ -70,7 +70,7 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
     sites = [ArrayData(list(columns[s :: way.sites]), views=names) for s in range(way.sites)]
     counts = [len(site.lengths) for site in sites]
     shape = sites[0].extent.shape(counts, counts, "subject")
-    parameters = CcaParameters(pairs=PAIRS, bounds=dict(data.bounds))
+    parameters = CcaParameters(pairs=PAIRS, bounds=dict(data.bounds), site_constants=False)
     plan = CCA(parameters, shape)
     planned = {r.stage: r for r in plan.planned()}
 

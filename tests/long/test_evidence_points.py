@@ -1,0 +1,174 @@
+"""One number of each evidence page, computed again from the seeds of its benchmark."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import forecasts, networks, uneven
+from benchmarks.honesty.cells import Cell
+from benchmarks.honesty.table import rows as honesty_rows
+from benchmarks.replication import admm, coordinate, network, pca, regression, summarize, tensor
+
+FOLDER = Path(__file__).parents[2] / "docs" / "replication"
+WITHOUT = {
+    "cca": "older code",
+    "ica": "older code",
+    "index": "summarizes the other pages",
+    "performance": "times and memory depend on the machine",
+    "template_networks": "its smallest set of participants takes more than a minute",
+    "walk": "measured as a whole by test_walk.py",
+}
+"""Pages without a point, and why."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A cell of a page's table, and the benchmark that computes it."""
+
+    page: str
+    row: Sequence[str]
+    """First cells of the row, of which the page has one."""
+    column: str
+    compute: Callable[[], float]
+
+
+def _admm() -> float:
+    published = admm.pp_admm(1.0, admm.EACH, admm.DEGREE, admm.STEPS[0])
+    return admm.true_epsilon(published, admm.EACH, admm.DEGREE)
+
+
+def _coordinate() -> float:
+    runs = [coordinate.errors(0.1, seed) for seed in range(coordinate.TRIALS)]
+    return float(np.median([run["record"] for run in runs]))
+
+
+def _glm() -> float:
+    _, repetition = list(uneven.ANALYSES["glm"]())[1]
+    (_, coverage, *_), _ = uneven.rows(repetition, range(100))
+    return float(coverage)
+
+
+def _group_ica() -> float:
+    people = networks.plain_people(networks.PLAIN)
+    pool, plan = networks.Pool(people, 0), networks.plan(people, 8.0, components=14)
+    pool.add([networks.key(plan)])
+    mean = pool.mean(networks.key(plan))
+    maps = [networks.answer(mean, plan, seed).arrays["maps"] for seed in range(4)]
+    return float(np.mean([networks.matched(each, people.maps) for each in maps]))
+
+
+def _honesty() -> float:
+    (row,) = honesty_rows("histogram", [Cell("no effect", 4.0, 200)], range(200))
+    return row.coverage
+
+
+def _network() -> float:
+    return float(network.trained(1_000, 1.0, "cape", {})[1].mean())
+
+
+def _pca() -> float:
+    digits = next(each for each in pca.problems(None) if each.name == "digits")
+    found = pca.scores(digits, digits.sizes[-1], 1.0, pca.DELTA)
+    return float(found["cape"].mean() / found["none"].mean())
+
+
+def _regression() -> float:
+    found = regression.scores(20, 10_000, 1.0, regression.DELTA)
+    return float(20 * found["cape"][1].mean())
+
+
+def _summarize() -> float:
+    runs = [summarize.one_run(seed)[0] for seed in range(summarize.RUNS)]
+    return float(np.mean([run["ours", 5.0][-1] for run in runs]))
+
+
+def _tensor() -> float:
+    found = tensor.scores("topics", 10, 5, 20_000, 1.0, tensor.DELTA)
+    return float(found["cape"].mean())
+
+
+POINTS = (
+    Point("admm", ["1"], "what can be proved", _admm),
+    Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
+    Point(
+        "forecasts",
+        ["histogram", "a count's interval to either side, in participants", "1", "400"],
+        "measured",
+        lambda: forecasts.row("histogram", 1.0, 400, 60).measured,
+    ),
+    Point("glm", ["200, 6", "8"], "deviations stated: two levels", _glm),
+    Point("group_ica", ["400 plain", "8", "varimax"], "mean", _group_ica),
+    Point("honesty", ["`histogram`", "no effect", "4", "200"], "coverage", _honesty),
+    Point("network", ["1,000"], "`cape`", _network),
+    Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", _pca),
+    Point("regression", ["20, 10,000", "1"], "`cape`", _regression),
+    Point("summarize", ["5", "`summarize`: simulated participants"], "100", _summarize),
+    Point("tensor", ["topics, 10, 20,000", "1"], "`cape`", _tensor),
+)
+
+
+def stated(page: Path, row: Sequence[str], column: str) -> str:
+    """Return the only cell of a page's tables with these first cells and this heading."""
+    found, heading = list[str](), list[str]()
+    for line in page.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            heading = []
+        elif not heading:
+            heading = cells
+        elif column in heading and cells[: len(row)] == list(row):
+            found.append(cells[heading.index(column)])
+    (cell,) = found
+    return cell
+
+
+def agrees(cell: str, value: float) -> bool:
+    """Return whether a value, rounded as on the page, is the page's.
+
+    A cell with a standard error agrees with what is within a tenth of it, as libraries of linear
+    algebra may differ.
+    """
+    number, _, error = cell.replace(",", "").partition(" ± ")
+    half = 0.5 * 10.0 ** -len(number.partition(".")[2])
+    return abs(float(number) - value) <= half * (1 + 1e-9) + 0.1 * float(error or 0)
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.page)
+def test_a_point_of_the_page_is_computed_again(point: Point) -> None:
+    cell = stated(FOLDER / f"{point.page}.md", point.row, point.column)
+    value = point.compute()
+    assert agrees(cell, value), (cell, value)
+
+
+def test_every_page_has_a_point_or_a_reason() -> None:
+    pages = sorted([*WITHOUT, *(point.page for point in POINTS)])
+    assert pages == sorted(page.stem for page in FOLDER.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", sorted(FOLDER.glob("*.md")), ids=lambda page: page.stem)
+def test_every_page_names_the_command_and_the_commit(page: Path) -> None:
+    measured = r"^Measured (with `[^`]+` .*)?at commit `[0-9a-f]{8}` \(\d+ \w+ 2026\)"
+    text = page.read_text(encoding="utf-8")
+    found = re.search(measured, text, re.MULTILINE)
+    assert found or page.stem in ("index", "performance")
+
+
+def test_the_only_matching_cell_is_read(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    tables = "| a | b |\n| --- | --- |\n| 1 | .25 |\n\n| a | c |\n| --- | --- |\n| 1 | 3 |\n"
+    page.write_text(tables)
+    assert stated(page, ["1"], "b") == ".25"
+    with pytest.raises(ValueError, match="unpack"):
+        stated(page, ["1"], "a")
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "same"),
+    [(".25", 0.2549, True), (".25", 0.2551, False), ("1,026", 1026.4, True), ("2 ± 1", 2.7, False)],
+)
+def test_a_value_agrees_when_it_rounds_to_the_cell(cell: str, value: float, same: bool) -> None:
+    assert agrees(cell, value) == same
