@@ -55,8 +55,8 @@ def beyond_nulls(
     """Return which maps are stronger than each of the nulls explains, shape (R,).
 
     Each map's strength beyond a null's mean is compared with the largest of any map in simulated
-    releases of the null. However small the noise, it must also exceed a fraction of the map's
-    strength.
+    releases of the null, unless the null is incomplete. However small the noise, it must also
+    exceed a fraction of the map's strength.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ def beyond_nulls(
     """
     beyond = np.ones(weights.shape[1], dtype=bool)
     for null in nulls:
-        most = _most_by_chance(null, weights.shape[1], way, count, generator)
+        size = weights.shape[1]
+        most = _most_by_chance(null, size, way, count, generator) if null.complete else 0.0
         own = strengths_of(matrix - null.mean, weights)
         whole = strengths_of(matrix, weights) - null.bulk
         beyond &= (own > most) & (own > _PART * whole)

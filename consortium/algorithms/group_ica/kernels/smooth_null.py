@@ -8,7 +8,7 @@ much of a map chance and smoothness put beyond the mean.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -52,6 +52,10 @@ _TOLERANCE = 1.25
 """Largest ratio of a strength of noise to the expected one."""
 _CALIBRATED = 4
 """Waves from K to this multiple of K show how much of a release is noise."""
+_UNEXPLAINED = 0.15
+"""Fraction of a release's squares that its own null may leave unexplained. Uneven noise without
+networks leaves 0.02 or less."""
+_CLEARLY = 3.0  # standard deviations of the noise's squares
 _EXPECTED_DRAWS = 8
 _MOST_VOLUMES = 200
 _TINY = 1e-12
@@ -148,6 +152,9 @@ class SmoothNull:
     """Shape (d,). Standard error of the mean over participants along each wave."""
     law: SymmetricNoise
     """Of privacy."""
+    complete: bool = True
+    """Whether it may be all that a release contains. If not, the release has networks, and the null
+    has fitted a part of them."""
 
     @cached_property
     def mean(self) -> Array:
@@ -193,7 +200,7 @@ def fit_smooth(
     local = matrix if turn is None else turn.T @ matrix @ turn
     noise = law_of_mean(matrix, deviation, kept, persons).deviation
     law = SymmetricNoise(len(matrix), deviation)
-    return tuple(
+    even, *uneven = (
         SmoothNull(
             each.waves if turn is None else turn @ each.waves,
             each.strengths,
@@ -202,6 +209,20 @@ def fit_smooth(
         )
         for each in _best_fits(local, places, noise, (kept, volumes))
     )
+    return (
+        even,
+        *(replace(each, complete=_explains(matrix, each.mean, noise)) for each in uneven),
+    )
+
+
+def _explains(matrix: Array, mean: Array, deviation: float) -> bool:
+    """Return whether a mean leaves little of a noisy matrix (both d x d) unexplained."""
+    entries = len(matrix) * (len(matrix) + 1) / 2.0
+    noise = entries * deviation**2
+    chance = _CLEARLY * np.sqrt(2.0 * entries) * deviation**2
+    left = float(np.square(matrix - mean).sum()) - noise
+    whole = float(np.square(matrix).sum()) - noise
+    return bool(left <= max(_UNEXPLAINED * whole, chance))
 
 
 def _variation(strengths: Array, kept: int, persons: int) -> Array:

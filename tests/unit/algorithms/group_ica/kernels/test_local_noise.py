@@ -28,22 +28,22 @@ NEIGHBOURS = NearPlaces.of(PLACES)
 RADIUS = np.linalg.norm(PLACES / HEAD, axis=1)
 
 
-def mean_projector(root, kept, persons=PERSONS):
+def mean_projector(root, kept, persons=PERSONS, deviation=DEVIATION):
     """Return a noisy mean of projectors of Gaussian participants with covariance root rootᵀ."""
     generator, total = np.random.default_rng(0), np.zeros((SIZE, SIZE))
     for _ in range(persons):
         series = root @ generator.standard_normal((root.shape[1], VOLUMES))
         left = np.linalg.svd(series, full_matrices=False)[0][:, :kept]
         total += left @ left.T / persons
-    return total + SymmetricNoise(SIZE, DEVIATION).draw(generator)
+    return total + SymmetricNoise(SIZE, deviation).draw(generator)
 
 
-def beyond(matrix, kept):
+def beyond(matrix, kept, deviation=DEVIATION):
     """Return maps, and which of them are beyond the smooth null and beyond the white one."""
-    law, generator = SymmetricNoise(SIZE, DEVIATION), np.random.default_rng(0)
+    law, generator = SymmetricNoise(SIZE, deviation), np.random.default_rng(0)
     directions = find_directions(matrix, law, kept, uncut=kept)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
-    null = fit_smooth(matrix, SmoothPlaces(PLACES), DEVIATION, kept, PERSONS, VOLUMES)
+    null = fit_smooth(matrix, SmoothPlaces(PLACES), deviation, kept, PERSONS, VOLUMES)
     both = (null, (white_null(directions),))
     return maps, *(beyond_nulls(matrix, each, weights, WAY, kept, generator) for each in both)
 
@@ -57,6 +57,17 @@ def test_networks_on_the_midline_are_found():
     cosines = np.abs(np.corrcoef(networks.T, maps.T)[:2, 2:])
     assert found.all()
     assert cosines.max(axis=1).min() > 0.9
+
+
+def test_networks_that_noise_with_local_strength_explains_in_part_are_found():
+    """Networks all over the brain, as strong as the noise of privacy."""
+    centres = PLACES[np.random.default_rng(3).permutation(SIZE)[:12]]
+    networks = np.exp(-np.square((PLACES[:, None] - centres) / 20.0).sum(axis=2) / 2.0)
+    root = np.column_stack([networks, 0.25 * np.eye(SIZE)])
+    matrix = mean_projector(root, 12, deviation=0.025)
+    maps, found, _ = beyond(matrix, 12, deviation=0.025)
+    cosines = np.abs(np.corrcoef(networks.T, maps.T)[:12, 12:])
+    assert (cosines[:, found].max(axis=1) > 0.7).sum() >= 6
 
 
 @cache
