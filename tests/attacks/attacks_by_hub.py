@@ -145,8 +145,8 @@ def list_below_the_minimum(stage: Stage) -> bool:
 
 
 def _anybody(_real: object) -> Callable[..., messages.Request]:
-    return lambda session, number, asked, _name, data, _near: read_unmask_request(
-        session, number, asked, data
+    return lambda session, number, context, name, data, neighbours: read_unmask_request(
+        session, number, context, data
     )
 
 

@@ -152,7 +152,7 @@ def _reads(stage: Stage, mask: str) -> bool:
     "hub",
     guard=_MASK_BESIDE,
     without="a site's own files are opened by the hub's choice",
-    stops="is not beside the study file",
+    stops="is not next to the study file",
     instead=lambda real: lambda folder, name: folder / name,
 )
 def mask_up_the_tree(stage: Stage) -> bool:
@@ -165,7 +165,7 @@ def mask_up_the_tree(stage: Stage) -> bool:
     "hub",
     guard=_MASK_BESIDE,
     without="a site's own files are opened by the hub's choice",
-    stops="is not beside the study file",
+    stops="is not next to the study file",
     instead=lambda real: lambda folder, name: folder / name,
 )
 def mask_at_an_absolute_path(stage: Stage) -> bool:
@@ -177,7 +177,7 @@ def mask_at_an_absolute_path(stage: Stage) -> bool:
     "file giver",
     guard=_MASK_BESIDE,
     without="a site's own files are opened through a link in the folder that it was given",
-    stops="is not beside the study file",
+    stops="is not next to the study file",
     instead=lambda real: lambda folder, name: folder / name,
 )
 def mask_that_is_a_link(stage: Stage) -> bool:
@@ -191,7 +191,7 @@ def mask_that_is_a_link(stage: Stage) -> bool:
     "hub",
     guard="consortium.membership.signed_study:path_in_folder",
     without="the digest of a site's file is signed and published",
-    stops="does not lie beside the study file",
+    stops="is not stored next to the study file",
     instead=lambda real: lambda folder, name: folder / name,
 )
 def digest_of_a_private_file(stage: Stage) -> bool:

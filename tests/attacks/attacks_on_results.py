@@ -115,7 +115,7 @@ def seed_of_its_own_making(stage: Stage) -> bool:
     "disk intruder",
     guard="consortium.engine.releases:_same",
     without="the centre continues with numbers that were not released, and publishes the result",
-    stops="is not what was released: somebody changed it",
+    stops="differs from the release: it was changed",
     instead=always(True),
 )
 def transcript_edited_before_a_restart(stage: Stage) -> bool:
@@ -193,7 +193,7 @@ def _signed(stage: Stage, change: Callable[[Path], None]) -> bool:
     "hub",
     guard="consortium.coordinator.remake:Remake._told",
     without="a reader trusts a page with an invented finding",
-    stops="report.html: tells other things than what was released leads to",
+    stops="report.html: has other contents than those that follow from the releases",
     instead=lambda _: lambda *_: (),
 )
 def page_that_says_more(stage: Stage) -> bool:
@@ -210,7 +210,7 @@ def page_that_says_more(stage: Stage) -> bool:
     "hub",
     guard="consortium.coordinator.verify:Checkup._unmade",
     without="a reader takes an invented table for a part of the result",
-    stops="findings.tsv: is nothing that study and releases lead to",
+    stops="findings.tsv: does not follow from the study and the releases",
     instead=nothing,
 )
 def table_of_its_own(stage: Stage) -> bool:

@@ -123,7 +123,7 @@ def test_an_accepted_name_stays_inside(name):
 def test_more_than_the_limit_is_refused(exchange):
     exchange.put("a", b"12345")
     assert exchange.get("a", 5) == b"12345"
-    with pytest.raises(ExchangeError, match="more than the 4 bytes"):
+    with pytest.raises(ExchangeError, match="more than the allowed 4 bytes"):
         exchange.get("a", 4)
 
 

@@ -90,7 +90,7 @@ def test_a_store_that_ignores_conditions_is_not_used() -> None:
 
 def test_no_more_than_the_limit_is_taken() -> None:
     with store(flood) as server:
-        with pytest.raises(ExchangeError, match="more than the 1000 bytes"):
+        with pytest.raises(ExchangeError, match="more than the allowed 1000 bytes"):
             enter(server).get("runs/a", 1000)
         assert server.closed.wait(5), "the connection was left open"  # type: ignore[attr-defined]
         assert server.sent < 64 << 20  # type: ignore[attr-defined]

@@ -175,7 +175,9 @@ def test_a_bucket_lets_nobody_in_without_the_right_key(
     credentials = bucket_server.credentials(tmp_path, key="AKIANOBODY", secret=wrong)
     assert "check key, secret" in refused(place, credentials, wrong, "AKIANOBODY")
     credentials = bucket_server.credentials(tmp_path)
-    assert "no bucket 'no-such'" in refused("s3://no-such/x", credentials, bucket_server.secret)
+    assert "the bucket 'no-such' does not exist" in refused(
+        "s3://no-such/x", credentials, bucket_server.secret
+    )
     nobody = f"http://127.0.0.1:{free_port()}"
     credentials = bucket_server.credentials(tmp_path, endpoint=nobody)
     assert "can't be reached" in refused(place, credentials, bucket_server.secret)

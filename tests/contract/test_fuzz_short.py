@@ -129,7 +129,7 @@ def test_roster_with_a_number_that_can_not_be_signed(tmp_path: Path) -> None:
     path, key = tmp_path / "roster.yaml", key_of("centre")
     save_roster(path, found_roster(public_of("centre")), key)
     path.write_text(path.read_text().replace("serial: 1", f"serial: {1 << 64}"))
-    with pytest.raises(StudyError, match="is no roster"):
+    with pytest.raises(StudyError, match="is not a roster"):
         read_roster(path)
 
 

@@ -220,7 +220,7 @@ def test_an_exchange_of_unknown_kind(town: Town) -> None:
     said = refused("site-agent", "start", "--once", "--folder", folder)
     assert "'ftp:' is not a kind of address of an exchange" in said
     words = ("run", place.files.study, "--exchange", "ftp://host/mail", "--out", place.files.out)
-    assert "'ftp:' is no kind of address" in refused(*_centre(place, *words))
+    assert "'ftp:' is not a kind of address" in refused(*_centre(place, *words))
 
 
 def test_a_policy_with_an_unknown_field(town: Town) -> None:
@@ -239,8 +239,8 @@ def test_a_yes_beyond_the_policy(town: Town) -> None:
     said = refused(*_site(place, "approve"))
     assert "the study asks for ε = 8" in said
     assert "raise the field" in said
-    assert "is no bound" in refused(*_site(place, "approve", "--epsilon", "0"))
-    assert "is no bound" in refused(*_site(place, "approve", "--epsilon", "inf"))
+    assert "is not a bound" in refused(*_site(place, "approve", "--epsilon", "0"))
+    assert "is not a bound" in refused(*_site(place, "approve", "--epsilon", "inf"))
     assert enter(*_site(place, "approve", "--runs", "0")).code == 2  # the parser's own word
     assert "approved " not in enter("site-agent", "status", "-f", place.site("east")).out
 
@@ -261,7 +261,7 @@ def test_an_agent_without_work_says_so(town: Town) -> None:
 def test_where_no_run_is(town: Town) -> None:
     place, _ = town
     where = ("--out", place.files.out, "--exchange", place.files.exchange)
-    assert "holds no run" in refused("consortium", "status", place.files.study, *where)
+    assert "has no run" in refused("consortium", "status", place.files.study, *where)
     assert "privacy_report.json" in refused("consortium", "report", place.files.out)
 
 

@@ -158,7 +158,7 @@ def test_what_no_option_says_is_asked_at_a_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"epsilon": "much"}, "--epsilon 'much' is no number"),
+        ({"epsilon": "much"}, "--epsilon 'much' is not a number"),
         ({"epsilon": "-1"}, "field 'privacy.epsilon'"),
         ({"sites": "a,a"}, "a site is named twice"),
         ({"colluding_sites": "4"}, "leave none of 4"),
@@ -259,7 +259,7 @@ def test_without_a_runs_study_or_over_a_file_nothing_is_written(rest: Path, tmp_
     words = ("new-study", study, "--algorithm", "glm", *COMPARED, "--components")
     assert "is not an output folder of a run" in refused("consortium", *words, tmp_path / "none")
     maps.write_text("somebody's")
-    assert "is there already" in refused("consortium", *words, rest)
+    assert "exists already" in refused("consortium", *words, rest)
     assert maps.read_text() == "somebody's"
     assert not study.exists()
 

@@ -88,7 +88,7 @@ def test_the_folder_is_the_hospitals_and_says_why_it_stays() -> None:
 
 def test_the_sites_page_says_what_the_release_is_worth() -> None:
     page = write_site_page(place().site("east"), datetime(2026, 11, 25, 12, tzinfo=UTC)).read_text()
-    (told,) = re.findall(r"as much as [\d.]+ more participants of its own would", page)
+    (told,) = re.findall(r"as much information as [\d.]+ more participants of its own would", page)
     files = place().files
     signed = read_signed(files.study, read_roster(files.roster))
     assert told in read_finished(files.out, signed).plan.analysis.worth()

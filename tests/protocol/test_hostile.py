@@ -73,7 +73,10 @@ QUERIES: dict[str, tuple[Callable[[int], Query | bytes], str]] = {
     "whitening of other length": (lambda d: _ica(d + 1), "'whitening'"),
     "unmixing not square": (lambda d: _ica(d, unmixing=np.eye(2, 3)), "'unmixing'"),
     "text for an array": (lambda d: _raw(unmixing="eye"), "can't be read"),
-    "not a number": (lambda d: _ica(d, unmixing=np.full((2, 2), np.nan)), "holds no numbers"),
+    "not a number": (
+        lambda d: _ica(d, unmixing=np.full((2, 2), np.nan)),
+        "other values than numbers",
+    ),
     "number for an array": (lambda d: _raw(unmixing={"type": "plain", "value": 1.0}), "be read"),
     "huge": (lambda d: _raw(whitening=_HUGE), "'unmixing' is missing"),
     "endless": (lambda d: _raw(whitening=_ENDLESS), "can't have the shape"),

@@ -100,7 +100,7 @@ def test_without_attestations_the_exchange_shows_the_sums(good: Finished, tmp_pa
     verdict = checked(found.out, found.exchange)
     assert verdict.code == 2
     assert verdict.shown == {1, 3}
-    assert "is not what the site signed for" in "\n".join(verdict.lines())
+    assert "is not the one that the site signed" in "\n".join(verdict.lines())
 
 
 def test_the_sums_are_added_again_with_a_lost_site(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def _each(root: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     assert centre.session is not None
     files, plan = local.place.files, centre.session.plan
     keep_evidence(files.out, centre.releases, files.study, plan, len(centre.session.rounds))
-    monkeypatch.setattr(Checkup, "_compare_files", lambda *_: set())
+    monkeypatch.setattr(Checkup, "_compare_files", lambda *_, **__: set())
     return checked(files.out)
 
 
@@ -138,7 +138,7 @@ def test_an_answer_that_the_centre_changed_is_found(
     monkeypatch.setattr(Mechanism, "combine", lambda *given: true(*given) + np.uint8(1))
     verdict = _each(tmp_path, monkeypatch)
     assert verdict.code == 1
-    assert "in round 1 is not what north signed for" in verdict.lines()[1]
+    assert "report of north in round 1 differs from its signature" in verdict.lines()[1]
 
 
 def test_of_a_numeric_boost_nothing_is_claimed_of_sums() -> None:
@@ -236,7 +236,7 @@ def test_what_another_build_of_a_version_makes_is_no_contradiction(
 def test_a_folder_without_evidence_is_left_open(tmp_path: Path) -> None:
     verdict = checked(tmp_path)
     assert verdict.code == 2
-    assert "no output folder of a run" in verdict.lines()[0]
+    assert "not an output folder of a run" in verdict.lines()[0]
 
 
 def test_other_members_of_the_consortium_are_not_named(good: Finished) -> None:

@@ -194,7 +194,7 @@ def test_the_number_of_rounds_is_known_without_sizes():
 @pytest.mark.parametrize(
     ("analysis", "words"),
     [
-        ({"target": "z"}, "no view 'z'"),
+        ({"target": "z"}, "no view has the name 'z'"),
         ({"target": "x"}, "has 3 entries"),
         ({"target": "y", "penalty": 1e-7}, "this flat or steep"),
         ({"target": "y", "penalty": 1e7}, "this flat or steep"),

@@ -242,7 +242,7 @@ def test_the_plan_says_where_constants_of_sites_cost_power():
         assert Cca(CCA.Parameters(pairs=1), shape).places == 4
         public, *more = CCA(CCA.Parameters(pairs=1), shape).remarks()
         assert "become public" in public
-        assert [("more is seen" in said) for said in more] == [True] * costly
+        assert [("more are detected" in said) for said in more] == [True] * costly
         alike = CCA.Parameters(pairs=1, site_constants=False)
         assert Cca(alike, shape).places == 1
         (said,) = CCA(alike, shape).remarks()

@@ -327,8 +327,8 @@ def test_an_entry_outside_its_limits_or_missing_moves_nothing_else():
 @pytest.mark.parametrize(
     ("analysis", "message"),
     [
-        ({"levels": {"z": 1.0}}, "field 'analysis.levels': there is no view 'z'"),
-        ({"radii": {"z": 1.0}}, "field 'analysis.radii': there is no view 'z'"),
+        ({"levels": {"z": 1.0}}, "field 'analysis.levels': no view has the name 'z'"),
+        ({"radii": {"z": 1.0}}, "field 'analysis.radii': no view has the name 'z'"),
         ({"levels": {"genes": 1e-4}}, "too small compared with the participant's 8"),
         ({"target": "scan"}, "has 4 entries; name a view of one number"),
     ],
@@ -341,7 +341,7 @@ def test_views_that_don_t_fit_are_refused(analysis, message):
 
 def test_least_squares_needs_something_that_explains():
     views = (("y", 1),)
-    with pytest.raises(StudyError, match="beside the target"):
+    with pytest.raises(StudyError, match="in addition to the target"):
         COORDINATE(
             COORDINATE.Parameters(**PROMISE, target="y"), shape_of(make_feature_sites(views))
         ).planned()

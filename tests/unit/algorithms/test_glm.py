@@ -586,7 +586,7 @@ def test_only_outcomes_may_have_gaps():
     ("changes", "message"),
     [
         ({"formula": "diagnosis + hight"}, "'hight' is not a column.*age, ward, diagnosis"),
-        ({"outcomes": "brian"}, "no view 'brian'"),
+        ({"outcomes": "brian"}, "no view has the name 'brian'"),
         ({"contrasts": {"x": "age"}}, "analysis.groups.*'age' has limits and no levels"),
         ({"groups": {}}, "'diagnosis', which has 2 levels. Give 'groups'"),
         ({"contrasts": {"x": "ward"}}, "first level"),

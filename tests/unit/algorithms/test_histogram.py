@@ -165,7 +165,7 @@ def test_one_person_in_another_bin_moves_the_statistic_by_all_of_its_sensitivity
 def test_what_does_not_fit_is_refused():
     shape = shape_of(make_feature_sites(VIEWS))
     for analysis, message in (
-        ({"view": "height"}, "no view 'height'"),
+        ({"view": "height"}, "no view has the name 'height'"),
         ({"view": "x", "entry": 3}, "has 2 entries, and 3 is asked for"),
     ):
         with pytest.raises(StudyError, match=message):

@@ -166,9 +166,9 @@ def test_who_trains_depends_on_the_own_vector_alone():
 @pytest.mark.parametrize(
     ("analysis", "views", "message"),
     [
-        ({"target": "z"}, (("x", 4), ("y", 1)), "there is no view 'z'"),
-        ({"target": "y"}, (("y", 3),), "nothing is left"),
-        ({"target": "y", "hidden": (4, 0)}, (("x", 4), ("y", 1)), "one unit at least"),
+        ({"target": "z"}, (("x", 4), ("y", 1)), "no view has the name 'z'"),
+        ({"target": "y"}, (("y", 3),), "no entry is left"),
+        ({"target": "y", "hidden": (4, 0)}, (("x", 4), ("y", 1)), "at least one unit"),
         ({"target": "y", "hidden": (9**8,)}, (("x", 4), ("y", 1)), "use fewer units"),
     ],
 )

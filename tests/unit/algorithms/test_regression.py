@@ -251,9 +251,13 @@ def test_the_targets_square_costs_nothing_more(weight):
 @pytest.mark.parametrize(
     ("analysis", "views", "message"),
     [
-        ({"target": "z", "bound": 1.0}, VIEWS, "there is no view 'z'; name one of age, y, image"),
+        (
+            {"target": "z", "bound": 1.0},
+            VIEWS,
+            "no view has the name 'z'; choose one of age, y, image",
+        ),
         ({"target": "age", "bound": 1.0}, VIEWS, "has 2 entries; name a view of one number"),
-        ({"target": "y", "bound": 1.0}, (("y", 1),), "nothing is left to explain"),
+        ({"target": "y", "bound": 1.0}, (("y", 1),), "no entry is left"),
         ({"target": "y", "bound": 1.0}, (("y", 1), ("x", 3000)), "3001 entries are more than"),
     ],
 )
@@ -270,7 +274,7 @@ def test_views_that_don_t_fit_are_refused(analysis, views, message):
         ({"bound": 0}, "greater than 0"),
         ({"model": "polynomial"}, "give both or neither"),
         ({"cost": ((0, 0, 1), (0, -2), (1,))}, "give both or neither"),
-        ({"model": "polynomial", "cost": ((0, 0, 1), (0, -2), (0,))}, "no minimum"),
+        ({"model": "polynomial", "cost": ((0, 0, 1), (0, -2), (0,))}, "positive for a minimum"),
         (
             {"model": "polynomial", "cost": ((0, 0, 1), (1, -2), (1,)), "intercept": False},
             "needs a model with intercept",

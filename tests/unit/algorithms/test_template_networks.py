@@ -151,7 +151,7 @@ def test_mirrored_templates_are_told_of_and_not_called_networks():
     result = Simulation(study(), make_brains(down), 0).run()
     states = [row[-1] for row in result.tables["templates"].rows]
     assert states == ["more than its template"] * NETWORKS
-    assert "nothing of whether it is a network" in result.tables["templates"].caption
+    assert "is no evidence of a network" in result.tables["templates"].caption
     captions = [images.caption for images in result.images.values()]
     words = " ".join([result.captions.headline, *captions])
     assert "network" not in words

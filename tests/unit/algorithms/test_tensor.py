@@ -302,7 +302,7 @@ def test_the_whole_moment_whitened_is_the_moment_of_whitened_words():
         (
             {"components": 2, "model": "topics", "words": WORDS},
             (("first", 4), ("second", 4)),
-            "there is no view 'third'",
+            "no view has the name 'third'",
         ),
     ],
 )

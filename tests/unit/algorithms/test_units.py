@@ -91,4 +91,4 @@ def test_units_are_of_families_or_sessions_and_named_so():
         Units()
     assert Units(family="f").named == "families"
     assert "all their sessions" in Units(sessions=True).explained
-    assert "6 at the most" in Units(family="f", sessions=True, most_rows=6).explained
+    assert "at most 6" in Units(family="f", sessions=True, most_rows=6).explained

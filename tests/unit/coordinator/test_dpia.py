@@ -108,7 +108,7 @@ def test_a_study_of_volumes_says_what_that_means_for_a_person(tmp_path):
 def test_what_a_hospital_sends_is_not_hidden_where_its_answer_is_released(name, each, tmp_path):
     _, text = fill(CONFIGS / f"{name}.yaml", "60", tmp_path)
     recipients = text.split("## Recipients")[1].split("## Retention")[0]
-    assert ("everybody sees each of them" in recipients) == each
+    assert ("all parties see each of them" in recipients) == each
     assert ("under a mask" in recipients) != each
 
 

@@ -71,5 +71,5 @@ def test_a_late_attestation_of_anothers_is_a_contradiction(late: Finished, tmp_p
 
 
 def test_a_folder_of_nothing_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no output folder of a run"):
+    with pytest.raises(ConfigurationError, match="not an output folder of a run"):
         fetch_late(tmp_path, MemoryExchange())

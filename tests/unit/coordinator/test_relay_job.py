@@ -65,7 +65,7 @@ def test_another_number_of_names_is_refused(clients: str, study: Path, tmp_path:
 def test_a_folder_that_is_there_stays_as_it_is(study: Path, tmp_path: Path) -> None:
     said = enter("consortium", "relay", "vantage6", study, "--output", tmp_path)
     assert said.code == 1
-    assert "there already" in said.err
+    assert "exists already" in said.err
     assert list(tmp_path.iterdir()) == [study]
 
 

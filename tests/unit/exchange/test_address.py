@@ -14,9 +14,9 @@ from tests.support.exchange_servers import private
 
 SECRET = "open-sesame"
 PLACES = {
-    "http://host/path": "'http:' is no kind of address",
-    "s3a://bucket/x": "'s3a:' is no kind of address",
-    "s3://bucket/x?versionId=1": "no kind of address",
+    "http://host/path": "'http:' is not a kind of address",
+    "s3a://bucket/x": "'s3a:' is not a kind of address",
+    "s3://bucket/x?versionId=1": "not a kind of address",
     "s3://": "s3://bucket/prefix",
     "s3://Bucket_/x": "s3://bucket/prefix",
     "s3://bucket/../other": "s3://bucket/prefix",
@@ -32,8 +32,8 @@ PLACES = {
     "sftp://user@host/path": "needs a credentials file",
     "file://host/path": "file:///path",
     "file://": "file:///path",
-    f"s3://key:{SECRET}@bucket/x": "no place for a password",
-    f"sftp://user:{SECRET}@host/x": "no place for a password",
+    f"s3://key:{SECRET}@bucket/x": "must not contain a password",
+    f"sftp://user:{SECRET}@host/x": "must not contain a password",
 }
 
 

@@ -42,5 +42,5 @@ def test_without_noise_nothing_is_said() -> None:
     assert worth_sentence(worth_of(0.0, 1.0, 10), "x") == ""
     said = worth_sentence(worth_of(2.0, 0.25, 400), "what was found")
     assert said.startswith("By what was found, ")
-    assert "as much as 8 more participants of its own would" in said
+    assert "as much information as 8 more participants of its own would" in said
     assert "; with 29,000 participants in all" in said

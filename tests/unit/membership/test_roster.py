@@ -109,7 +109,7 @@ def test_a_missing_or_unknown_field_is_no_roster(field: str, signed: Path, tmp_p
         place.pop(field.split(".")[-1]) if change == "remove" else place.update(more=1)
         path = tmp_path / "roster.yaml"
         path.write_text(yaml.safe_dump(content))
-        assert "is no roster" in str(refused(path))
+        assert "is not a roster" in str(refused(path))
 
 
 DAMAGE = {

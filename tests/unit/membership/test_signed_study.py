@@ -124,7 +124,7 @@ def test_an_altered_signature_is_refused(field: str, tmp_path: Path) -> None:
     with pytest.raises(SignatureError):
         read_signed(path, members())
     beside.write_text(yaml.safe_dump(content | {"more": 1}))
-    with pytest.raises(StudyError, match="no sound signature"):
+    with pytest.raises(StudyError, match="no valid signature"):
         read_signed(path, members())
 
 

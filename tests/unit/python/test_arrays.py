@@ -70,7 +70,7 @@ def test_an_array_without_limits_or_with_gaps_is_refused_before_anything_is_spen
         model.set_params(limits=(-5, 5)).fit(gappy)
     with pytest.raises(NotFittedError):
         _ = model.privacy_so_far_
-    with pytest.raises(StudyError, match="no column's name"):
+    with pytest.raises(StudyError, match="not a name of a column"):
         model.fit(pd.DataFrame(line_up(), columns=["a b", "c", "d", "e", "f"]))
 
 

@@ -80,7 +80,7 @@ def test_nothing_found_is_nothing_to_start_from(out, tmp_path):
 def test_a_file_that_is_there_is_kept_and_another_kind_refused(out, tmp_path):
     taken = tmp_path / "next.nii.gz"
     taken.write_text("somebody's")
-    with pytest.raises(DataError, match="is there already"):
+    with pytest.raises(DataError, match="exists already"):
         write_templates(out, taken)
     assert taken.read_text() == "somebody's"
     with pytest.raises(DataError, match=r"end in \.nii\.gz"):

@@ -127,6 +127,6 @@ def test_answers_that_stand_alone_are_told_as_such():
 @pytest.mark.parametrize(("share", "told"), [(0.8, True), (1.0, False)])
 def test_why_a_ledger_holds_more_is_told_wherever_it_does(share: float, told: bool) -> None:
     report = sample_report(STUDY, share=share)
-    sentence = f"may hold up to ε = {number(report.promised.epsilon)}, as promised"
+    sentence = f"may contain up to ε = {number(report.promised.epsilon)}, as stated"
     for said in ("\n".join(statement(report)), guarantee_text(report)):
         assert (sentence in said) == told

@@ -51,7 +51,7 @@ def test_prepared_scans_may_lie_on_another_disk_but_not_where_others_read(tmp_pa
 
 WRONG = {
     "": "field 'name'",
-    "- a\n": "holds no fields",
+    "- a\n": "has no fields",
     "name: [\n": "can't be read",
     GOOD.replace("east", "East!"): "field 'name'",
     GOOD.replace("exchange: mail\n", ""): "field 'exchange'",

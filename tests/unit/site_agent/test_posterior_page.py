@@ -20,7 +20,7 @@ def told(colluding: int, *, own_patients: bool = False) -> str:
 def test_worth_and_weights_are_told() -> None:
     said = told(1)
     assert "0 of this hospital's 12 participants alone, 1 of the release, 2 of both" in said
-    assert "as much as 10 more participants of its own would" in said
+    assert "as much information as 10 more participants of its own would" in said
     assert "own data by 25 %, and the others' by 75 %" in said
     assert "all hospitals' participants" in said
     assert "this hospital's own patients" in told(1, own_patients=True)

@@ -122,5 +122,5 @@ def test_singular_and_damaged_masks_are_named(tmp_path):
 
 @pytest.mark.parametrize("mask", ["/etc/mask.nii", "../mask.nii", "a/../../mask.nii"])
 def test_a_study_can_not_point_elsewhere(tmp_path, mask):
-    with pytest.raises(DataError, match="beside the study file"):
+    with pytest.raises(DataError, match="next to the study file"):
         study_grid(DataSection(mask=mask), tmp_path)

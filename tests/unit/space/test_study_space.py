@@ -87,7 +87,7 @@ def test_another_grid_and_another_cutoff_have_their_own():
 
 def test_what_is_refused_is_not_kept(tmp_path):
     fine = Grid(np.ones((24, 24, 24), dtype=bool), np.eye(4))
-    with pytest.raises(StudyError, match="too many"):
+    with pytest.raises(StudyError, match="at most 4,000"):
         KeptBasis(fine.coordinates, 2.5, fine.digest).factor  # noqa: B018
     assert not [path for path in tmp_path.rglob("*.arrays") if path.stat().st_size > 1e7]
 
@@ -182,7 +182,7 @@ def test_a_study_names_atlas_and_maps(tmp_path):
     assert space.features == 2
     assert space.voxels == pytest.approx(8 * 24, rel=0.5)
     assert np.allclose(np.diag(space.maps.affine)[:3], 2)
-    with pytest.raises(DataError, match="not beside"):
+    with pytest.raises(DataError, match="not next to"):
         image_space(DataSection(mask="mask.nii", atlas="../atlas.nii"), tmp_path)
 
 

@@ -90,7 +90,7 @@ REFUSED = {
     "a narrow band": ((POWER | {"bands": {"slow": [8, 8.2]}},), "0.5 Hz wide"),
     "a band beyond the filter": ((POWER | {"bands": {"gamma": [20, 40]}},), "pass band"),
     "a filter backwards": ((EEG | {"filter": [30, 1]},), "lower frequency first"),
-    "a rate that folds": ((EEG | {"rate": 70},), "fold back"),
+    "a rate that folds": ((EEG | {"rate": 70},), "avoid aliasing"),
     "time backwards": ((EEG | {"start": 0.7},), "before stop"),
     "a baseline without time": ((EEG | {"start": 0.0},), "baseline"),
     "a task with a path": ((EEG | {"task": "../x"},), "task"),

@@ -191,7 +191,7 @@ def test_a_folder_that_can_not_be_written_is_told(town: tuple[DemoFolders, Roste
 
 @pytest.mark.parametrize("terms", [(0,), (-1,), (1, 0.0), (1, -1.0), (1, float("nan"))])
 def test_terms_that_allow_nothing_are_none(terms: tuple[float, ...]) -> None:
-    with pytest.raises(StudyError, match=r"allows nothing|is no bound"):
+    with pytest.raises(StudyError, match=r"allows nothing|is not a bound"):
         Terms(*terms)
 
 

@@ -67,9 +67,9 @@ def test_pairs_of_all_regions_are_one_line_of_a_study() -> None:
         ({"regions": ["x[1-300]"]}, "44850 entries are more than 20000"),
         ({"regions": ["x[1-99999]"]}, "99999 entries"),
         ({"columns": {"*": UNIT}, "regions": ["x[0-20000]"]}, "20001 entries"),
-        ({"columns": {"*-*-*": UNIT}}, "no column's name"),
-        ({"regions": ["a", "a"]}, "there twice"),
-        ({"columns": {"*-*": UNIT, "b-c": UNIT}, "regions": ["b", "c"]}, "there twice"),
+        ({"columns": {"*-*-*": UNIT}}, "not a name of a column"),
+        ({"regions": ["a", "a"]}, "appears twice"),
+        ({"columns": {"*-*": UNIT, "b-c": UNIT}, "regions": ["b", "c"]}, "appears twice"),
     ],
 )
 def test_too_many_pairs_or_one_twice_are_refused(fields: dict[str, object], match: str) -> None:

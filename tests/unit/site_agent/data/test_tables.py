@@ -83,7 +83,7 @@ def test_one_pattern_stands_for_all_regions(tmp_path: Path) -> None:
     ],
 )
 def test_a_pattern_without_regions_or_twice_is_refused(columns: object, regions: object) -> None:
-    with pytest.raises(ValidationError, match=r"regions|no column's name|there twice"):
+    with pytest.raises(ValidationError, match=r"regions|not a name of a column|appears twice"):
         view(columns=columns, regions=regions)
 
 

@@ -280,7 +280,7 @@ def test_a_mesh_without_surfaces_or_with_others_is_refused(public: Path, tmp_pat
     view_of(tmp_path, FSLR, surfaces=SURFACES, cortex=None)
     with pytest.raises(DataError, match=r"R\.surf\.gii says that it is of the right hemisphere"):
         view_of(tmp_path, FSLR, surfaces=SURFACES[::-1], cortex=None)
-    with pytest.raises(DataError, match="holds no surface"):
+    with pytest.raises(DataError, match="has no surface"):
         view_of(public, FSLR, surfaces=WALLS)
     write_values(tmp_path / "L.wall.gii", np.zeros(10_242))
     with pytest.raises(DataError, match="leaves no cortex"):

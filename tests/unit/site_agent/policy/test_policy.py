@@ -208,7 +208,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "- a\n": "holds no fields",
+    "- a\n": "has no fields",
     "units: [\n": "plain YAML",
     "deltas: 1.0e-5\n": "field 'deltas' is unknown",
     "delta: 0.7\n": "field 'delta'",
