@@ -257,7 +257,7 @@ def test_the_targets_square_costs_nothing_more(weight):
             "no view has the name 'z'; choose one of age, y, image",
         ),
         ({"target": "age", "bound": 1.0}, VIEWS, "has 2 entries; name a view of one number"),
-        ({"target": "y", "bound": 1.0}, (("y", 1),), "no entry is left"),
+        ({"target": "y", "bound": 1.0}, (("y", 1),), "nothing is left to explain"),
         ({"target": "y", "bound": 1.0}, (("y", 1), ("x", 3000)), "3001 entries are more than"),
     ],
 )
