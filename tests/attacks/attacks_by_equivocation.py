@@ -126,7 +126,10 @@ def hearer_left_out_of_the_round(stage: Stage) -> bool:
     "site",
     guard="consortium.verification.equivocation:has_signed",
     without="an honest site is named as one that sent two answers",
-    stops="north lists in round 2 that it received an answer of east to round 1, .* north is dishonest",
+    stops=(
+        "north lists in round 2 that it received an answer of east to round 1, "
+        ".* north is dishonest"
+    ),
     instead=always(True),
 )
 def hearsay_of_its_own_making(stage: Stage) -> bool:
