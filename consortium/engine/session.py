@@ -16,8 +16,6 @@ from consortium.privacy.gdp import Budget
 from consortium.privacy.mechanism import Mechanism
 from consortium.study.plan import Plan, Stage
 
-_LAST_DIGITS = 1e-12
-
 
 @dataclass(frozen=True)
 class Round:

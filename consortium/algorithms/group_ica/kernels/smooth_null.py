@@ -8,7 +8,7 @@ much of a map chance and smoothness put beyond the mean.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -74,29 +74,34 @@ class SmoothPlaces:
     own: Callable[[], tuple[Array, ...]] | None = None
     """Returns covariances instead of those of `KERNELS` between the coordinates."""
 
-    def covariances(self, matrix: Array) -> tuple[Array, ...]:
+    def covariances(self, shape: SmoothShape) -> tuple[Array, ...]:
         """Return covariances of participants who vary alike everywhere, each d x d.
 
-        They are isotropic, or have the anisotropy and the left-right symmetry of ``matrix``, whose
-        dimensions are the maps around the places.
+        They are isotropic, or have the anisotropy and the left-right symmetry of ``shape``.
         """
         if self.own is not None:
             return self.own()
-        shapes = EVEN, self.shape(matrix)
-        return tuple(each for shape in shapes for each in shape.kernels(self.coordinates, KERNELS))
+        return tuple(
+            covariance
+            for each in (EVEN, shape)
+            for covariance in each.kernels(self.coordinates, KERNELS)
+        )
 
-    def candidates(self, matrix: Array) -> tuple[Callable[[LocalNoise], Array], ...]:
+    def candidates(self, shape: SmoothShape) -> tuple[Callable[[LocalNoise], Array], ...]:
         """Return functions that make each of `covariances` uneven."""
         if self.own is not None:
             return tuple(partial(_stronger, covariance=each) for each in self.own())
         return tuple(
-            partial(LocalNoise.covariance, coordinates=self.coordinates, shape=shape, kernel=kernel)
-            for shape in (EVEN, self.shape(matrix))
+            partial(LocalNoise.covariance, coordinates=self.coordinates, shape=each, kernel=kernel)
+            for each in (EVEN, shape)
             for kernel in KERNELS
         )
 
     def shape(self, matrix: Array) -> SmoothShape:
-        """Return the anisotropy and symmetry of a matrix. On a cortex neither is estimated."""
+        """Return the anisotropy and symmetry of a matrix, d x d, of maps around the places.
+
+        On a cortex neither is estimated.
+        """
         return EVEN if self.own is not None else estimate_shape(matrix, self.coordinates)
 
     @cached_property
@@ -153,8 +158,8 @@ class SmoothNull:
     law: SymmetricNoise
     """Of privacy."""
     complete: bool = True
-    """Whether it may be all that a release contains. If not, the release has networks, and the null
-    has fitted a part of them."""
+    """Whether it may be all that a release contains. An uneven null that is not has fitted a part
+    of the release's networks."""
 
     @cached_property
     def mean(self) -> Array:
@@ -200,18 +205,15 @@ def fit_smooth(
     local = matrix if turn is None else turn.T @ matrix @ turn
     noise = law_of_mean(matrix, deviation, kept, persons).deviation
     law = SymmetricNoise(len(matrix), deviation)
-    even, *uneven = (
+    return tuple(
         SmoothNull(
-            each.waves if turn is None else turn @ each.waves,
-            each.strengths,
-            _variation(each.strengths, kept, persons),
-            law,
+            waves=each.waves if turn is None else turn @ each.waves,
+            strengths=each.strengths,
+            persons=_variation(each.strengths, kept, persons),
+            law=law,
+            complete=each.even or _explains(local, each.mean, noise),
         )
         for each in _best_fits(local, places, noise, (kept, volumes))
-    )
-    return (
-        even,
-        *(replace(each, complete=_explains(matrix, each.mean, noise)) for each in uneven),
     )
 
 
@@ -242,7 +244,9 @@ class _Fit:
     waves: Array
     strengths: Array
     size: float
-    """How much of a release it is: of persons without networks nearly all."""
+    """Part of the release's squares that it explains; nearly all if there are no networks."""
+    even: bool = True
+    """Whether it is the same at all places."""
     gap: bool = False
     """Whether its expected strengths fall as those of a few networks do."""
 
@@ -274,7 +278,7 @@ def _fit(matrix: Array, covariance: Array, usual: tuple[int, int] | None = None)
     strengths = np.minimum(strengths, _part_of_noise(along, expected, kept) * expected)
     leading = expected[: kept + 1]
     gap = bool(np.any(leading[:-1] > _MOST_FALL * leading[1:]))
-    return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)), gap)
+    return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)), even=False, gap=gap)
 
 
 def _part_of_noise(along: Array, expected: Array, kept: int) -> float:
@@ -309,20 +313,21 @@ def _best_fits(
 
     Local strength, width and symmetry are adjusted until the null has those of the release.
     """
-    candidates = places.candidates(matrix)
+    shape = places.shape(matrix)
+    candidates = places.candidates(shape)
     neighbours = places.neighbours
-    start = LocalNoise.even(places.shape(matrix).mirrored, neighbours)
-    even = [_fit(matrix, each) for each in places.covariances(matrix)]
+    even = [_fit(matrix, each) for each in places.covariances(shape)]
     order = [int(number) for number in np.argsort([-each.size for each in even])[:_CLOSEST]]
     close = [candidates[number] for number in order]
     last = even[order[0]]
     chosen = close[0]
-    noise = start
+    noise = LocalNoise.even(shape.mirrored, neighbours)
     released = neighbours.moments(matrix)
     shrunk = Shrinkage.of(released, places.around, deviation)
+    target = shrunk(released)
     for _ in range(_ROUNDS):
         for _ in range(_STEPS):
-            noise = noise.adjusted(shrunk(released), shrunk(neighbours.moments(last.mean)))
+            noise = noise.adjusted(target, shrunk(neighbours.moments(last.mean)))
             last = _fit(matrix, chosen(noise), usual)
         tried = [_fit(matrix, each(noise), usual) for each in close]
         number = int(np.argmax([each.size for each in tried]))
