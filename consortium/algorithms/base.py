@@ -232,6 +232,11 @@ class AnalysisParameters(FrozenModel):
         return None
 
     @property
+    def open_file(self) -> str | None:
+        """File of an open cohort next to the study file."""
+        return None
+
+    @property
     def without_global_signal(self) -> bool:
         """Whether the mean over all voxels is removed from each participant's series."""
         return False

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import null_space, orth
 
+from consortium.algorithms.open_cohort import OpenCohort
 from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import MapExtent
@@ -124,6 +125,8 @@ class Extent:
         default_factory=dict, compare=False, repr=False
     )
     """Of each view of surfaces by name, where its entries are."""
+    open_cohort: OpenCohort | None = field(default=None, compare=False, repr=False)
+    """Participants of an open cohort that the analysis names."""
 
     def shape(self, subjects: Sequence[int], samples: Sequence[int], unit: Unit) -> Shape:
         """Add the sites' sizes."""
@@ -140,6 +143,7 @@ class Extent:
             known_sums=self.known_sums,
             region_places=self.region_places,
             surface_places=self.surface_places,
+            open_cohort=self.open_cohort,
         )
 
 
@@ -190,6 +194,8 @@ class Shape:
         default_factory=dict, compare=False, repr=False
     )
     """Of each view of surfaces by name, where its entries are."""
+    open_cohort: OpenCohort | None = field(default=None, compare=False, repr=False)
+    """Participants of an open cohort that the analysis names."""
     labels: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """Names of all views' entries, empty where there is none; a plan fills them in."""
 

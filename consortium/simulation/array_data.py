@@ -15,6 +15,7 @@ from consortium.algorithms.base import (
     Templates,
     units_of,
 )
+from consortium.algorithms.open_cohort import OpenCohort
 from consortium.base.array import Array
 from consortium.base.position_hashes import hashes_of_positions
 from consortium.kernels.tiles import reduced_block
@@ -41,6 +42,8 @@ class ArrayData:
         Centres of an atlas's regions in mm, if these are the features.
     surface_places : mapping, optional
         Of each view of surfaces by name, where its entries are.
+    open_cohort : OpenTable or OpenDirections, optional
+        Participants of an open cohort that the analysis names.
     person_hashes : array of uint64, optional
         One number per subject, in the same order; by default that of the subject's position.
     """
@@ -56,6 +59,7 @@ class ArrayData:
         image_places: Places | None = None,
         region_places: Array | None = None,
         surface_places: Mapping[str, SurfacePlaces] | None = None,
+        open_cohort: OpenCohort | None = None,
         person_hashes: NDArray[np.uint64] | None = None,
     ) -> None:
         self._subjects = subjects
@@ -74,6 +78,7 @@ class ArrayData:
             *where,
             region_places=region_places,
             surface_places=surface_places or {},
+            open_cohort=open_cohort,
         )
         self.lengths = [block.shape[1] for block in subjects]
         self._hashes = person_hashes

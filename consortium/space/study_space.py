@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import AnyPlaces, Extent, Places, SurfacePlaces, Templates
+from consortium.algorithms.open_cohort import OpenCohort
 from consortium.base.array import Array
 from consortium.base.atomic import path_in_folder
 from consortium.base.kept_arrays import kept_arrays
@@ -25,6 +26,7 @@ from consortium.kernels.surface_modes import SurfaceModes, surface_modes
 from consortium.space.atlas import Regions, Target, read_maps, read_parcellation, read_regions
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.space.mesh import Hemisphere, Mesh, read_mesh
+from consortium.space.open_cohort import read_open_cohort
 from consortium.space.templates import read_surface_templates, read_templates
 from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
@@ -152,6 +154,8 @@ class Space:
     """Public maps that the study's analysis names."""
     mesh: Mesh | None = None
     """Mesh at whose vertices image series have their numbers, instead of the grid's voxels."""
+    open_cohort: OpenCohort | None = None
+    """Participants of an open cohort that the study's analysis names."""
 
     @property
     def domain(self) -> Grid | Mesh:
@@ -192,6 +196,7 @@ class Space:
             known_sums=tuple(self._known_sums()),
             region_places=self.region_places,
             surface_places=self._surface_places,
+            open_cohort=self.open_cohort,
         )
 
     @cached_property
@@ -242,6 +247,12 @@ class Space:
         """V, rows of a full-resolution map."""
         return self.maps.features
 
+    @property
+    def rows_digest(self) -> str:
+        """SHA-256 of the meaning of image series' rows: voxels, vertices or regions."""
+        parts = [self.domain.digest, *([self.regions.digest] if self.regions else [])]
+        return hashlib.sha256("|".join(parts).encode()).hexdigest()
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all parts; without atlas and finer maps that of the grid."""
@@ -254,6 +265,8 @@ class Space:
         if self.templates:
             content = np.ascontiguousarray(self.templates.values).tobytes()
             parts.append(f"templates {hashlib.sha256(content).hexdigest()}")
+        if self.open_cohort:
+            parts.append(f"open cohort {self.open_cohort.digest}")
         return parts[0] if len(parts) == 1 else hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def mesh_of(self, view: str) -> Mesh | None:
@@ -289,7 +302,19 @@ def study_space(study: Study, folder: Path) -> Space:
     """
     images = image_space(study.data, folder)
     views = tuple(_view_space(view, images, folder) for view in study.features)
-    return replace(images, views=views, templates=_templates(study, images, folder))
+    return replace(
+        images,
+        views=views,
+        templates=_templates(study, images, folder),
+        open_cohort=_open_cohort(study, images, folder),
+    )
+
+
+def _open_cohort(study: Study, images: Space, folder: Path) -> OpenCohort | None:
+    name = study.analysis.open_file
+    if name is None:
+        return None
+    return read_open_cohort(_beside(folder, name, "open cohort"), images.rows_digest)
 
 
 def _templates(study: Study, images: Space, folder: Path) -> Templates | None:

@@ -370,10 +370,11 @@ class Study(Section):
 
     @property
     def map_files(self) -> tuple[str, ...]:
-        """Files of meshes and public maps beside it, of the data, of views and of the analysis."""
+        """Files of meshes, public maps and an open cohort, of data, views and analysis."""
         mesh = self.data.mesh_files
         templates = side_file_names(self.templates) if self.templates else ()
-        return (*(mesh.named if mesh else ()), *files_of(self.features), *templates)
+        cohort = (self.analysis.open_file,) if self.analysis.open_file else ()
+        return (*(mesh.named if mesh else ()), *files_of(self.features), *templates, *cohort)
 
     @property
     def fewest(self) -> int:

@@ -1,0 +1,206 @@
+"""Files of open cohorts, which `consortium open-cohort` writes and every party reads.
+
+Anyone may have made such a file. Sizes are checked before values are read, and no objects are
+loaded.
+"""
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from consortium.algorithms.open_cohort import OpenCohort, OpenDirections, OpenTable
+from consortium.base.array import Array
+from consortium.base.atomic import write_bytes
+from consortium.base.delimited import open_table
+from consortium.base.regular_file import regular
+from consortium.errors import DataError, TableError
+
+DIRECTIONS = ".npz"
+"""End of a file's name with directions of image series."""
+FEWEST = 30
+"""Minimum number of participants: with fewer, their variation is unknown."""
+_MOST_BYTES = 400_000_000
+_MOST_PERSONS = 100_000
+_LEAST_NORM = 0.5
+_TABLE_ENDS = ".tsv", ".csv"
+_PARTS = "directions", "sites", "rows", "cutoff", "global_signal", "source"
+
+
+@dataclass(frozen=True)
+class CohortBasis:
+    """Basis of the directions in a file."""
+
+    rows: str
+    """SHA-256 of the meaning of image series' rows, `Space.rows_digest`."""
+    cutoff: float
+    """Shortest wavelength in mm; 0 for regions and voxels."""
+    global_signal: Literal["keep", "remove"]
+    """Whether the mean time series of all voxels was kept."""
+
+
+def write_directions(
+    path: Path, directions: Sequence[Array], sites: Sequence[str], basis: CohortBasis, source: str
+) -> None:
+    """Write a file of directions that is the same for the same content.
+
+    Raises OutputError if it can't be written.
+
+    Parameters
+    ----------
+    directions : sequence of array, each d x K
+        Orthonormal columns for each participant.
+    sites : sequence of str
+        Where each participant was scanned, in the same order.
+    source : str
+        Where the data come from and under which terms.
+    """
+    parts: dict[str, NDArray[Any]] = {
+        "directions": np.asarray(directions, dtype=np.float32),
+        "sites": np.asarray(sites, dtype=np.str_),
+        "rows": np.array(basis.rows),
+        "cutoff": np.array(basis.cutoff),
+        "global_signal": np.array(basis.global_signal),
+        "source": np.array(source),
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for name, values in parts.items():
+            content = io.BytesIO()
+            np.save(content, values, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())
+    write_bytes(path, packed.getvalue())
+
+
+def read_open_cohort(path: Path, rows: str) -> OpenCohort:
+    """Read the directions, or the table, of an open cohort.
+
+    Raises DataError if the file can't be used, or is of another grid, mesh or atlas.
+
+    Parameters
+    ----------
+    rows : str
+        `Space.rows_digest` of the study.
+    """
+    if path.name.endswith(_TABLE_ENDS):
+        return _table(path)
+    if path.suffix != DIRECTIONS:
+        raise DataError(
+            f"{path}: an open cohort must be a file of directions ({DIRECTIONS}) or a table "
+            f"({' or '.join(_TABLE_ENDS)}). Name another file as analysis.open."
+        )
+    return _directions(path, rows)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if regular(path).stat().st_size > _MOST_BYTES:
+            raise DataError(
+                f"{path}: an open cohort must have at most {_MOST_BYTES:,} bytes. Use fewer "
+                "participants, or a longer cutoff."
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"{path}: the study's open cohort can't be read ({error.strerror}). Put the file next "
+            "to the study file."
+        ) from error
+
+
+def _directions(path: Path, rows: str) -> OpenDirections:
+    content = _content(path)
+    try:
+        parts = _parts(content)
+        values = np.asarray(parts["directions"], dtype=np.float64)
+        sites = parts["sites"]
+        made = CohortBasis(
+            str(parts["rows"]), float(parts["cutoff"]), _signal(str(parts["global_signal"]))
+        )
+        source = str(parts["source"])
+        _check_sizes(values, sites)
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path}: the file must be one that 'consortium open-cohort' wrote, and it is not "
+            "whole. Make it again."
+        ) from error
+    if len(values) < FEWEST:
+        raise DataError(
+            f"{path}: an open cohort must have at least {FEWEST} participants, and this one has "
+            f"{len(values)}. Add participants."
+        )
+    if made.rows != rows:
+        raise DataError(
+            f"{path}: the open cohort must have the study's voxels, vertices or regions, and it "
+            "was made for others. Make the file again with this study."
+        )
+    bare = np.array([_orthonormal(each) for each in values])
+    digest = hashlib.sha256(content).hexdigest()
+    return OpenDirections(bare, sites, made.cutoff, made.global_signal, digest, source)
+
+
+def _parts(content: bytes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an uncompressed archive; raises ValueError if one is compressed."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: _array(archive, archive.getinfo(f"{name}.npy")) for name in _PARTS}
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return one array, whose header decides about no memory beyond its own bytes."""
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise ValueError("a compressed part")
+    with archive.open(member) as file:
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError("another version of the format")
+        shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+        if by_column or dtype.kind not in "fU":
+            raise ValueError("neither numbers nor text")
+        return np.frombuffer(file.read(), dtype).reshape(shape)
+
+
+def _signal(word: str) -> Literal["keep", "remove"]:
+    if word == "keep":
+        return "keep"
+    if word == "remove":
+        return "remove"
+    raise ValueError("neither keep nor remove")
+
+
+def _check_sizes(values: Array, sites: NDArray[Any]) -> None:
+    if values.ndim != 3 or not 0 < values.shape[2] <= values.shape[1]:
+        raise ValueError("no directions")
+    if len(values) > _MOST_PERSONS or sites.shape != values.shape[:1] or sites.dtype.kind != "U":
+        raise ValueError("no site for each participant")
+    if not np.isfinite(values).all():
+        raise ValueError("a direction without numbers")
+    if (np.linalg.norm(values, axis=1) < _LEAST_NORM).any():
+        raise ValueError("a direction without a norm")
+
+
+def _orthonormal(directions: Array) -> Array:
+    """Return orthonormal columns: to rounding those of a good file, and some of any file."""
+    found, _ = qr(directions, mode="economic")
+    return np.asarray(found)
+
+
+def _table(path: Path) -> OpenTable:
+    content = _content(path)
+    with open_table(path, _MOST_BYTES) as table:
+        names = table.header
+        cells = tuple(tuple(cell.strip() for cell in row.cells) for row in table.rows())
+    if len(set(names)) < len(names):
+        raise TableError(
+            path, "header", "two columns have the same name. Name each column differently.", line=1
+        )
+    if len(cells) < FEWEST:
+        raise DataError(
+            f"{path}: an open cohort must have at least {FEWEST} participants, and this table has "
+            f"{len(cells)} rows. Add participants."
+        )
+    return OpenTable(names, cells, hashlib.sha256(content).hexdigest())
