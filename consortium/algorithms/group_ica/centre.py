@@ -15,6 +15,7 @@ from consortium.algorithms.group_ica.forecast import expect, forecast_sentences,
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import make_result
+from consortium.algorithms.group_ica.with_open import result_with_open
 from consortium.algorithms.subspace import mean_projector
 from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
 from consortium.algorithms.worth import worth_sentence
@@ -52,4 +53,6 @@ class GroupIca(GroupIcaPlan):
     def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""
         release = yield Query("networks", "projectors")
+        if self.open_mean is not None:
+            return result_with_open(release, self, self.open_mean)
         return make_result(release, self)

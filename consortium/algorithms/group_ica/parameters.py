@@ -46,8 +46,16 @@ class GroupIcaParameters(AnalysisParameters):
     """Times that the analysis is done again with fresh noise, for its accuracy."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Of starts and replays; public."""
+    open: str | None = None
+    """File of an open cohort next to the study file, which 'consortium open-cohort' writes. The
+    maps are drawn by both, and the release confirms which of them the hospitals have."""
     anyway: bool = False
     """Whether to run a study that is expected to find nothing."""
+
+    @property
+    def open_file(self) -> str | None:
+        """File of an open cohort next to the study file."""
+        return self.open
 
     @property
     def without_global_signal(self) -> bool:

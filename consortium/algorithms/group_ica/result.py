@@ -39,26 +39,47 @@ def make_result(release: Release, plan: GroupIcaPlan, reach: float = REACH) -> R
         surest first), ``errors`` (the same shape), ``weights`` (d x R), ``expected`` (R) and
         ``eigenvalues`` (d).
     """
-    coarse, fine = _paints(plan)
-    released = GroupRelease(
+    released = group_release(release, plan)
+    separated = separate_release(released, np.random.default_rng(plan.parameters.seed))
+    if separated.networks is None:
+        return _nothing(separated.directions, plan)
+    return assemble(separated, released, reach)
+
+
+def group_release(release: Release, plan: GroupIcaPlan) -> GroupRelease:
+    """Return a release with its plan and the estimated numbers of participants."""
+    coarse, _ = _paints(plan)
+    return GroupRelease(
         unpack_symmetric(release.values),
         release.deviation,
         plan,
         coarse,
         plan.estimated_shape(release),
     )
-    separated = separate_release(released, np.random.default_rng(plan.parameters.seed))
+
+
+def assemble(separated: Separated, released: GroupRelease, reach: float) -> Result:
+    """Make the result of separated networks, as `make_result`.
+
+    Parameters
+    ----------
+    separated : Separated
+        With networks.
+    released : GroupRelease
+        The release that states the noise.
+    """
+    plan = released.plan
     directions = separated.directions
     networks = separated.networks
-    if networks is None:
-        return _nothing(directions, plan)
+    assert networks is not None  # noqa: S101 - for the type checker
+    coarse, fine = _paints(plan)
     maps = fine(networks.weights) - coarse(networks.weights).mean(axis=0)
     errors = networks.errors(fine, coarse)
     expected = separated.expected
     found = _findings(networks, separated, plan, reach)
     in_full = tuple(_in_full(each, plan.resolved, reach) for each in found)
     reported = [each.reported for each in found]
-    worth = _worth(directions, release.deviation, released.shape)
+    worth = _worth(directions, released.deviation, released.shape)
     placed = released.places is not None
     return Result(
         {

@@ -1,6 +1,6 @@
 """How the directions of a release become networks, and which of them count."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,7 @@ from consortium.algorithms.group_ica.kernels.network_nulls import (
     white_null,
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import (
+    SmoothNull,
     SmoothPlaces,
     fit_smooth,
     surface_covariances,
@@ -25,6 +26,7 @@ from consortium.kernels.component_bootstrap import (
     find_directions,
     find_networks,
     law_of_mean,
+    strongest_directions,
 )
 from consortium.kernels.separations import FastIca, Paint, SeparationMethod, Varimax
 from consortium.kernels.surface_basis import SurfaceBasis
@@ -71,6 +73,26 @@ class GroupRelease:
         features = shape.region_places if shape.places is None else shape.places.coordinates
         return None if features is None else SmoothPlaces(features)
 
+    def nulls(self, directions: NoisyDirections) -> tuple[SmoothNull, ...]:
+        """Return participants without networks that are most like the release.
+
+        Parameters
+        ----------
+        directions : NoisyDirections
+            Of the release, for a table of regions without places.
+        """
+        places = self.places
+        if places is None:
+            return (white_null(directions),)
+        return fit_smooth(
+            matrix=self.matrix,
+            places=places,
+            deviation=self.deviation,
+            kept=self.plan.asked.kept,
+            persons=self.persons,
+            volumes=round(self.plan.shape.mean_length),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Separated:
@@ -88,25 +110,46 @@ class Separated:
 
 def separate_release(released: GroupRelease, generator: np.random.Generator) -> Separated:
     """Return networks of a release, the most reliable first, up to the maximum number."""
+    separated, way = _separated(released, generator)
+    if separated.networks is None or not separated.found.any():
+        return separated
+    significant = _significant(released, separated.directions, separated.networks, way, generator)
+    return replace(separated, found=separated.found & significant)
+
+
+def separate_mean(released: GroupRelease, generator: np.random.Generator) -> Separated:
+    """Return maps of a mean projector as `separate_release`, without a test against nulls."""
+    return _separated(released, generator)[0]
+
+
+def _separated(
+    released: GroupRelease, generator: np.random.Generator
+) -> tuple[Separated, SeparationMethod]:
+    """Return maps that agree with the truth if they exist, and the method that made them."""
     parameters = released.plan.parameters
     seen = released.directions()
-    if not seen.count:
-        return _nothing(seen)
-    directions, way = _taken_apart(released, seen)
-    networks = find_networks(directions, way, parameters.replays, generator)
-    networks = networks.first(parameters.most)
-    if not networks.weights.shape[1]:
-        return _nothing(directions)
+    directions, way = _taken_apart(released, seen) if seen.count else (seen, _varimax(released))
+    networks = None
+    if seen.count:
+        networks = find_networks(directions, way, parameters.replays, generator)
+        networks = networks.first(parameters.most)
+    if networks is None or not networks.weights.shape[1]:
+        return Separated(directions, None, np.zeros(0), np.zeros(0, dtype=bool)), way
     again = networks.replay_correlations
     expected = of_replays(again) if parameters.separation == "varimax" else again
-    found = expected >= parameters.least
-    if found.any():
-        found &= _significant(released, directions, networks, way, generator)
-    return Separated(directions, networks, expected, found)
+    return Separated(directions, networks, expected, expected >= parameters.least), way
 
 
-def _nothing(directions: NoisyDirections) -> Separated:
-    return Separated(directions, None, np.zeros(0), np.zeros(0, dtype=bool))
+def _varimax(released: GroupRelease) -> Varimax:
+    return Varimax(released.paint)
+
+
+def open_maps(plan: GroupIcaPlan, matrix: Array, paint: Paint) -> Array:
+    """Return the weights of the maps of a mean projector without noise, shape (d, R)."""
+    many = min(round(_MORE * plan.parameters.most), len(matrix))
+    bulk = float(np.median(np.linalg.eigvalsh(matrix)))
+    vectors, excess = strongest_directions(matrix, many, bulk)
+    return Varimax(paint).first(vectors, excess, np.random.default_rng(0))[1]
 
 
 def _taken_apart(
@@ -117,7 +160,7 @@ def _taken_apart(
     if parameters.separation != "varimax":
         return seen, FastIca(released.paint, parameters.starts)
     uncut = min(round(_MORE * parameters.most), len(released.matrix))
-    return released.directions(uncut), Varimax(released.paint)
+    return released.directions(uncut), _varimax(released)
 
 
 def _significant(
@@ -128,25 +171,10 @@ def _significant(
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
     """Return which components exceed both nulls, or the white one if the basis has no places."""
-    parameters = released.plan.parameters
     weights = networks.weights
-    places = released.places
-    matrix = released.matrix
-    nulls = (
-        (white_null(directions),)
-        if places is None
-        else fit_smooth(
-            matrix=matrix,
-            places=places,
-            deviation=released.deviation,
-            kept=parameters.kept,
-            persons=released.persons,
-            volumes=round(released.plan.shape.mean_length),
-        )
-    )
     kept = beyond_nulls(
-        matrix=matrix,
-        nulls=nulls,
+        matrix=released.matrix,
+        nulls=released.nulls(directions),
         weights=weights,
         way=way,
         count=directions.count,

@@ -1,0 +1,299 @@
+"""An open cohort's exact mean projector and a private release, combined; and what each one shows.
+
+The open cohort gives f, the mean projector of n_o participants, without noise. The hospitals give
+the release R, the mean of n participants with noise τ. The noise has the same distribution in every
+orthonormal basis, so R can be expressed in the eigenvectors of f, where the entry (i, j) of one
+participant varies with the variance v_ij. Both estimate the hospitals' mean. The errors are
+
+    E(f)_ij = v_ij (1/n_o + b)    and    E(R)_ij = t_ij² + v_ij/n,
+
+where b v_ij is the variance between the two populations and t_ij² that of the noise. The combined
+estimate f + A ∘ (R − f) weights each entry by A_ij = E(f)_ij / (E(f)_ij + E(R)_ij). An eigenvector
+of R − f that exceeds all chance is a network that only one of the two populations has: its part is
+taken from the release completely.
+
+The combined estimate can show a network that the hospitals do not have. So each map of the open
+cohort is confirmed by R alone: wᵀRw is one number with the noise of one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.special import ndtr, ndtri
+
+from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull, strengths_of
+from consortium.base.array import Array
+from consortium.kernels.home_posterior import BETWEEN, mean_of_projectors
+from consortium.kernels.noise_law import SymmetricNoise
+
+UNLIKE = 0.2
+"""Value of b from which on nothing is taken from the open cohort. Cohorts with the same networks
+have 0.00 to 0.03, those that lack some of the networks 0.04 to 0.16, and those with other networks
+0.26 or more (`python -m benchmarks.open_cohort FOLDER`)."""
+_SPREAD = 0.05
+"""Standard deviation of b over pairs of cohorts, as far as is known before a study."""
+_ROUNDS = 3
+_DRAWS = 20
+"""A direction exceeds the largest of so many draws by chance in one of 21 runs."""
+_TINY = 1e-9
+_FALSE = 0.05
+"""Probability that any map is confirmed by noise."""
+LEAST_PART = 1.0 / 3.0
+"""Least strength of a confirmed map in the release, as a fraction of that in the open cohort."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenMean:
+    """Mean projector of an open cohort."""
+
+    matrix: Array
+    """F, shape (d, d)."""
+    vectors: Array
+    """Its eigenvectors, the strongest first. Shape (d, d)."""
+    variances: Array
+    """Variance of one participant's entries between these. Shape (d, d)."""
+    directions: Array
+    """Of each participant, shape (n, d, K)."""
+
+    @classmethod
+    def of(cls, directions: Array) -> OpenMean:
+        """Compute the mean and the variances over participants."""
+        persons, size, _ = directions.shape
+        matrix = mean_of_projectors(list(directions), size)
+        vectors = eigh(matrix)[1][:, ::-1]
+        squares = np.zeros((size, size))
+        for own in directions:
+            turned = vectors.T @ own
+            squares += np.square(turned @ turned.T)
+        mean = vectors.T @ matrix @ vectors
+        variances = (squares / persons - np.square(mean)) * persons / (persons - 1)
+        return cls(matrix, vectors, np.maximum(variances, _TINY), directions)
+
+    @property
+    def persons(self) -> int:
+        """Number of participants."""
+        return len(self.directions)
+
+    @property
+    def kept(self) -> int:
+        """Number of directions of a participant."""
+        return int(self.directions.shape[2])
+
+    def spread_of(self, weights: Array) -> Array:
+        """Return the variance over participants of each map's strength, shape (R,)."""
+        unit = weights / np.maximum(np.linalg.norm(weights, axis=0), _TINY)
+        own = np.square(np.einsum("ndk,dr->nkr", self.directions, unit)).sum(axis=1)
+        return np.asarray(own.var(axis=0, ddof=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """The hospitals' mean projector by both sources."""
+
+    matrix: Array
+    """Shape (d, d)."""
+    release_weight: float
+    """Mean weight of the release in the entries that rotate the leading directions."""
+    persons: float
+    """Number of participants whose mean has the same sampling error."""
+    deviation: float
+    """Standard deviation of a packed entry in excess of that sampling error."""
+    between: float
+    """Estimate of b."""
+    apart: Array
+    """Directions that only one of both has, shape (d, k)."""
+    chance: float
+    """Largest absolute eigenvalue of R − f that noise and sampling explain."""
+
+
+def combine(
+    cohort: OpenMean, release: Array, deviation: float, persons: int, generator: np.random.Generator
+) -> Combined:
+    """Combine an open cohort with a release.
+
+    Parameters
+    ----------
+    release : array, shape (d, d)
+        R.
+    deviation : float
+        Standard deviation of the privacy noise in a released number, τ.
+    persons : int
+        Number of participants of all hospitals, n.
+    generator : numpy.random.Generator
+        Random generator for draws of noise.
+    """
+    variances = cohort.variances
+    sampling = 1.0 / cohort.persons + 1.0 / persons
+    apart = cohort.vectors.T @ (release - cohort.matrix) @ cohort.vectors
+    noise = _noise_variances(len(release), deviation)
+    between, error = _between(apart, noise, variances, sampling)
+    of_open = variances * (1.0 / cohort.persons + between)
+    of_release = noise + variances / persons
+    weights = of_open / (of_open + of_release)
+    spread = np.sqrt(variances * (sampling + between))
+    taken, only, chance = _take_whole(weights * apart, apart, spread, deviation, generator)
+    leading = (slice(None, cohort.kept), slice(cohort.kept, None))
+    # The reported precision allows for populations that differ more than the estimate says.
+    stated = variances * (1.0 / cohort.persons + max(between + error, BETWEEN))
+    left = float(
+        (np.square(1.0 - weights) * stated + np.square(weights) * of_release)[leading].mean()
+    )
+    weight = float(weights[leading].mean())
+    alike = 1.0 / ((1.0 - weight) ** 2 / cohort.persons + weight**2 / persons)
+    beyond = max(left - float(variances.mean()) / alike, 0.0)
+    return Combined(
+        matrix=cohort.matrix + cohort.vectors @ taken @ cohort.vectors.T,
+        release_weight=weight,
+        persons=alike,
+        deviation=float(np.sqrt(2.0 * beyond)),
+        between=between,
+        apart=cohort.vectors @ only,
+        chance=chance,
+    )
+
+
+def expected_weight(cohort: OpenMean, deviation: float, persons: int) -> float:
+    """Return the expected weight of a release in the entries that rotate leading directions."""
+    leading = (slice(None, cohort.kept), slice(cohort.kept, None))
+    variances = cohort.variances[leading]
+    of_open = variances * (1.0 / cohort.persons + BETWEEN)
+    of_release = deviation**2 / 2.0 + variances / persons
+    return float((of_open / (of_open + of_release)).mean())
+
+
+def _noise_variances(size: int, deviation: float) -> Array:
+    noise = np.full((size, size), deviation**2 / 2.0)
+    noise[np.diag_indices(size)] *= 2.0
+    return noise
+
+
+def _between(apart: Array, noise: Array, variances: Array, sampling: float) -> tuple[float, float]:
+    """Return the estimate of b and its standard error.
+
+    It is a mean of squares, weighted by their precision, and shrunk towards the usual value in
+    proportion to its sampling variance.
+    """
+    excess = np.square(apart) - noise - variances * sampling
+    between = BETWEEN
+    error = 0.0
+    for _ in range(_ROUNDS):
+        usual = noise + variances * (sampling + between)
+        weights = variances / np.square(usual)
+        total = float((weights * variances).sum())
+        between = max(float((weights * excess).sum()) / total, 0.0)
+        error = float(np.sqrt(2.0 * np.square(weights * usual).sum())) / total
+    trust = _SPREAD**2 / (_SPREAD**2 + error**2)
+    return trust * between + (1.0 - trust) * BETWEEN, float(np.sqrt(trust)) * error
+
+
+def _take_whole(
+    taken: Array, apart: Array, spread: Array, deviation: float, generator: np.random.Generator
+) -> tuple[Array, Array, float]:
+    """Replace directions of R − f that exceed chance; also return these, and chance's largest."""
+    law = SymmetricNoise(len(apart), deviation)
+    chance = 0.0
+    for _ in range(_DRAWS):
+        half = np.triu(generator.standard_normal(apart.shape))
+        drawn = law.draw(generator) + (half + np.triu(half, 1).T) * spread
+        chance = max(chance, float(np.abs(eigh(drawn, eigvals_only=True)[[0, -1]]).max()))
+    values, vectors = eigh(apart)
+    # Eigenvalues of means of projectors are from 0 to 1. With a larger edge, none can be seen.
+    seen = np.flatnonzero((np.abs(values) > chance) & (law.edge / 2.0 < 1.0))
+    for place in seen:
+        own = vectors[:, place]
+        freed = min(float(law.freed(np.abs(values[place : place + 1]))[0]), 1.0)
+        strength = np.sign(values[place]) * freed
+        taken = taken + (strength - own @ taken @ own) * np.outer(own, own)
+    return taken, vectors[:, seen], chance
+
+
+@dataclass(frozen=True, eq=False)
+class Strengths:
+    """Strengths of maps beyond what participants without networks explain; arrays of shape (R,)."""
+
+    here: Array
+    """In the release."""
+    openly: Array
+    """In the open cohort."""
+    error: Array
+    """Standard error of ``here`` by noise and sampling."""
+    openly_error: Array
+    """Standard error of ``openly`` by sampling."""
+
+    @property
+    def ratios(self) -> Array:
+        """Strength in the hospitals over that in the open cohort."""
+        return np.asarray(self.here / self.openly)
+
+    @property
+    def errors(self) -> Array:
+        """Standard errors of the ratios."""
+        return np.asarray(np.hypot(self.error, self.ratios * self.openly_error) / self.openly)
+
+    def joined(self, other: Strengths) -> Strengths:
+        """Return these and other maps."""
+        pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        return Strengths(**{name: np.concatenate(pair) for name, pair in pairs.items()})
+
+    def confirmed(self, least: Array) -> NDArray[np.bool_]:
+        """Return which maps the release by itself shows.
+
+        Such a map exceeds noise and sampling, which any of the maps does by chance with a
+        probability of `_FALSE`, and `LEAST_PART` of its strength in the open cohort.
+
+        Parameters
+        ----------
+        least : array, shape (R,)
+            Minimum strength of a map that the release's own noise has chosen; 0 for others.
+        """
+        sure = np.maximum(_threshold(len(self.here)) * self.error, least)
+        return (self.here > sure) & (self.here > LEAST_PART * self.openly)
+
+    @property
+    def power(self) -> Array:
+        """Probability of each map to be confirmed if hospitals have it as the open cohort has."""
+        least = np.maximum(_threshold(len(self.here)) * self.error, LEAST_PART * self.openly)
+        return np.asarray(ndtr((self.openly - least) / np.maximum(self.error, _TINY)))
+
+
+def measure_strengths(
+    *,
+    release: Array,
+    cohort: OpenMean,
+    weights: Array,
+    nulls: Sequence[SmoothNull],
+    deviation: float,
+    persons: int,
+) -> Strengths:
+    """Measure how strong maps are in a release and in an open cohort.
+
+    Parameters
+    ----------
+    release : array, shape (d, d)
+        R.
+    weights : array, shape (d, R)
+    nulls : sequence of SmoothNull
+        Participants without networks.
+    deviation : float
+        Standard deviation of the privacy noise in a released number.
+    persons : int
+        Number of participants of all hospitals.
+    """
+    spread = cohort.spread_of(weights)
+    explained = np.max([strengths_of(null.mean, weights) for null in nulls], axis=0)
+    return Strengths(
+        here=strengths_of(release, weights) - explained,
+        openly=np.maximum(strengths_of(cohort.matrix, weights) - explained, _TINY),
+        error=np.sqrt(deviation**2 + spread / persons),
+        openly_error=np.sqrt(spread / cohort.persons),
+    )
+
+
+def _threshold(maps: int) -> float:
+    """Return the number of standard errors that chance exceeds in any of the maps in 5 %."""
+    return float(-ndtri(_FALSE / maps))

@@ -1,0 +1,274 @@
+"""Group ICA of a release and an open cohort: maps by both, confirmed by the release alone.
+
+The open cohort has no noise, so it draws the maps. The release states which of them the hospitals
+have, and adds networks that only the hospitals have. A map that the release does not confirm is
+withheld.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consortium.algorithms.base import Array, Release, Result, Table
+from consortium.algorithms.findings import Finding
+from consortium.algorithms.group_ica.kernels.agreement import REACH_AT_HOME
+from consortium.algorithms.group_ica.kernels.open_posterior import (
+    LEAST_PART,
+    UNLIKE,
+    Combined,
+    OpenMean,
+    Strengths,
+    combine,
+    measure_strengths,
+)
+from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull
+from consortium.algorithms.group_ica.plan import GroupIcaPlan
+from consortium.algorithms.group_ica.result import (
+    assemble,
+    group_release,
+    make_result,
+)
+from consortium.algorithms.group_ica.separation import (
+    GroupRelease,
+    Separated,
+    open_maps,
+    separate_mean,
+    separate_release,
+)
+from consortium.base.formatting import count, percent
+from consortium.kernels.component_bootstrap import Networks
+
+HERE = "found in these hospitals"
+NEW = "new in these hospitals"
+OPEN_ONLY = "open cohort only"
+UNCERTAIN = "too uncertain"
+ALIKE = 0.7
+"""Least correlation of two maps of the same network."""
+_SIDED = 1.96
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class _Maps:
+    """Maps of both sources; arrays of shape (R,) for each of them."""
+
+    separated: Separated
+    strengths: Strengths
+    confirmed: NDArray[np.bool_]
+    """Whether the release by itself shows the map."""
+    new: NDArray[np.bool_]
+    """Whether the open cohort does not have the map."""
+
+    @property
+    def states(self) -> list[str]:
+        """State of each map, in words."""
+        states = []
+        for found, sure, new in zip(self.separated.found, self.confirmed, self.new, strict=True):
+            known = NEW if new else HERE
+            states.append(known if found else UNCERTAIN if sure else OPEN_ONLY)
+        return states
+
+
+def result_with_open(release: Release, plan: GroupIcaPlan, cohort: OpenMean) -> Result:
+    """Make the result of a release and an open cohort, deterministic for the study's seed.
+
+    Returns
+    -------
+    Result
+        As `make_result`. Maps are of both, and a map that the release does not confirm is withheld.
+    """
+    generator = np.random.default_rng(plan.parameters.seed)
+    alone = plan.by_itself
+    released = group_release(release, alone)
+    by_release = separate_release(released, np.random.default_rng(plan.parameters.seed))
+    both = combine(cohort, released.matrix, released.deviation, released.persons, generator)
+    if both.between > UNLIKE:
+        return _described(make_result(release, alone), both, plan, taken=False)
+    maps = _maps(released, by_release, both, cohort, generator)
+    if maps is None:
+        return _described(make_result(release, alone), both, plan, taken=False)
+    made = assemble(maps.separated, released, REACH_AT_HOME)
+    return _described(_with_states(made, maps), both, plan, taken=True)
+
+
+def _maps(
+    released: GroupRelease,
+    by_release: Separated,
+    both: Combined,
+    cohort: OpenMean,
+    generator: np.random.Generator,
+) -> _Maps | None:
+    """Return maps of both sources, and those that only the release has found; None if no map."""
+    persons = max(round(both.persons), 1)
+    shape = replace(released.shape, subjects=(persons,), samples=(persons,), sites=())
+    drawn = separate_mean(
+        replace(released, matrix=both.matrix, deviation=both.deviation, shape=shape), generator
+    )
+    if drawn.networks is None:
+        return None
+    openly, known = _open_counterparts(released, cohort, drawn.networks.weights)
+    nulls = released.nulls(by_release.directions)
+    strengths = measure_strengths(
+        release=released.matrix,
+        cohort=cohort,
+        weights=openly,
+        nulls=nulls,
+        deviation=released.deviation,
+        persons=released.persons,
+    )
+    confirmed = strengths.confirmed(np.where(known, 0.0, both.chance))
+    drawn = replace(drawn, found=drawn.found & confirmed)
+    maps = _Maps(drawn, strengths, confirmed, np.zeros(len(known), dtype=bool))
+    return _with_more(maps, by_release, released, cohort, nulls)
+
+
+def _open_counterparts(
+    released: GroupRelease, cohort: OpenMean, weights: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the open cohort's own map of each network, or the map itself; and whether it has one.
+
+    The release's noise has not chosen a map of the open cohort.
+    """
+    others = open_maps(released.plan, cohort.matrix, released.paint)
+    alike = _correlations(released, weights, others)
+    known = alike.max(axis=1, initial=0.0) >= ALIKE
+    return np.where(known, others[:, alike.argmax(axis=1)], weights), known
+
+
+def _correlations(released: GroupRelease, first: Array, second: Array) -> Array:
+    """Return absolute correlations of painted maps, shape (R, R')."""
+    ours, others = (each - each.mean(axis=0) for each in map(released.paint, (first, second)))
+    norms = np.outer(np.linalg.norm(ours, axis=0), np.linalg.norm(others, axis=0))
+    return np.asarray(np.abs(ours.T @ others) / np.maximum(norms, _TINY))
+
+
+def _with_more(
+    maps: _Maps,
+    by_release: Separated,
+    released: GroupRelease,
+    cohort: OpenMean,
+    nulls: Sequence[SmoothNull],
+) -> _Maps:
+    """Add the networks that the release alone has found and that no found maps explain."""
+    drawn = maps.separated.networks
+    extra = by_release.networks
+    if extra is None or drawn is None:
+        return maps
+    explained = _explained(released, extra.weights, drawn.weights[:, maps.separated.found])
+    more = by_release.found & (explained < ALIKE)
+    if not more.any():
+        return maps
+    own = measure_strengths(
+        release=released.matrix,
+        cohort=cohort,
+        weights=extra.weights[:, more],
+        nulls=nulls,
+        deviation=released.deviation,
+        persons=released.persons,
+    )
+    return _Maps(
+        separated=replace(
+            maps.separated,
+            networks=_joined(drawn, extra, more),
+            expected=np.concatenate([maps.separated.expected, by_release.expected[more]]),
+            found=np.concatenate([maps.separated.found, by_release.found[more]]),
+        ),
+        strengths=maps.strengths.joined(own),
+        confirmed=np.concatenate([maps.confirmed, by_release.found[more]]),
+        new=np.concatenate([maps.new, own.ratios * LEAST_PART > 1.0]),
+    )
+
+
+def _explained(released: GroupRelease, weights: Array, others: Array) -> Array:
+    """Return the multiple correlation of each painted map with the others, shape (R,)."""
+    ours, basis = (each - each.mean(axis=0) for each in map(released.paint, (weights, others)))
+    axes = np.linalg.qr(basis)[0]
+    norms = np.linalg.norm(ours, axis=0)
+    return np.asarray(np.linalg.norm(axes.T @ ours, axis=0) / np.maximum(norms, _TINY))
+
+
+def _joined(first: Networks, second: Networks, chosen: NDArray[np.bool_]) -> Networks:
+    return Networks(
+        np.hstack([first.weights, second.weights[:, chosen]]),
+        np.hstack([first.correlations, second.correlations[:, chosen]]),
+        np.concatenate([first.replayed, second.replayed[:, :, chosen]], axis=2),
+        np.concatenate([first.contrast, second.contrast[chosen]]),
+    )
+
+
+def _with_states(made: Result, maps: _Maps) -> Result:
+    """Add each map's strength in the hospitals, and its state, to table and headline."""
+    table = made.tables["components"]
+    states = maps.states
+    strengths = [
+        Finding(ratio, ratio - _SIDED * error, ratio + _SIDED * error)
+        for ratio, error in zip(
+            maps.strengths.ratios.tolist(), maps.strengths.errors.tolist(), strict=True
+        )
+    ]
+    rows = tuple(
+        (*row[:-1], strength, state, row[-1])
+        for row, strength, state in zip(table.rows, strengths, states, strict=True)
+    )
+    caption = (
+        f"{table.caption} Strength in hospitals: that of the map in the hospitals' release by "
+        "itself, divided by that in the open cohort, with an interval of 95 %. A map that the "
+        "release does not confirm is of the open cohort only. A network that only the release "
+        "shows is new in these hospitals."
+    )
+    names = (*table.columns[:-1], "strength in hospitals", "network", table.columns[-1])
+    return replace(
+        made,
+        numbers={**made.numbers, "confirmed": int(maps.confirmed.sum())},
+        tables={"components": Table(caption, names, rows)},
+        captions=replace(
+            made.captions, headline=_headline(states), found=HERE in states or NEW in states
+        ),
+    )
+
+
+def _headline(states: Sequence[str]) -> str:
+    """State how many networks each source shows."""
+    many = {state: states.count(state) for state in (HERE, NEW, OPEN_ONLY, UNCERTAIN)}
+    parts = [f"{count(many[HERE] + many[NEW], 'network')} found in these hospitals"]
+    if new := many[NEW]:
+        parts.append(f"{new} of them {'is' if new == 1 else 'are'} not in the open cohort")
+    if open_only := many[OPEN_ONLY]:
+        parts.append(f"{count(open_only, 'map')} of the open cohort not confirmed by the hospitals")
+    if uncertain := many[UNCERTAIN]:
+        parts.append(f"{count(uncertain, 'map')} too uncertain to be shown")
+    return f"{'; '.join(parts)}."
+
+
+def _described(result: Result, both: Combined, plan: GroupIcaPlan, *, taken: bool) -> Result:
+    """Add how the two sources compare."""
+    cohort = plan.open_cohort
+    assert cohort is not None  # noqa: S101 - for the type checker
+    numbers = {
+        "open_participants": cohort.persons,
+        "release_weight": both.release_weight if taken else 1.0,
+        "between_populations": both.between,
+        "directions_apart": both.apart.shape[1],
+    }
+    sentence = _source_sentence(both, cohort.persons, taken=taken)
+    table = result.tables.get("components")
+    tables = dict(result.tables)
+    if table is not None:
+        tables["components"] = replace(table, caption=f"{table.caption} {sentence}")
+    return replace(result, numbers={**result.numbers, **numbers}, tables=tables)
+
+
+def _source_sentence(both: Combined, persons: int, *, taken: bool) -> str:
+    if not taken:
+        return (
+            f"The study's open cohort of {count(persons, 'participant')} differs too much from the "
+            f"hospitals' participants ({both.between:.2f} of a participant's variance; at most "
+            f"{UNLIKE:g} is allowed), so nothing was taken from it."
+        )
+    return (
+        f"The maps are of both sources: {percent(both.release_weight)} of the weight is the "
+        f"release's, the rest that of {count(persons, 'open participant')}. The two populations "
+        f"differ by {both.between:.2f} of a participant's variance."
+    )
