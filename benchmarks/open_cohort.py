@@ -88,15 +88,18 @@ def read_people(folder: Path) -> People:
 def cases(people: People, population: str, seed: int) -> Case:
     """Split the participants of a population."""
     generator = np.random.default_rng((seed, 55))
-    openly = _open_hospitals(people, generator)
+    suitable = np.ones(len(people.hospitals), dtype=bool)
+    if population == "patients":
+        suitable = ~people.patients
+    if population == "children":
+        suitable = people.ages >= _ADULT
+    openly = _open_hospitals(people.hospitals[suitable], generator)
+    chosen = suitable & np.isin(people.hospitals, openly)
     private = ~np.isin(people.hospitals, openly)
-    chosen = np.isin(people.hospitals, openly)
     if population == "patients":
         private &= people.patients
-        chosen &= ~people.patients
     if population == "children":
         private &= people.ages < _CHILD
-        chosen &= people.ages >= _ADULT
     who = generator.permutation(np.flatnonzero(chosen))[:OPEN]
     cohort = OpenDirections(
         people.directions[who], people.hospitals[who].astype(str), 0.0, "keep", str(seed)
@@ -109,14 +112,13 @@ def cases(people: People, population: str, seed: int) -> Case:
     return Case(directions[first], sizes, all_maps(_mean(directions[~first])), cohort, special)
 
 
-def _open_hospitals(people: People, generator: np.random.Generator) -> list[str]:
+def _open_hospitals(hospitals: NDArray[np.str_], generator: np.random.Generator) -> list[str]:
     """Draw hospitals until there are enough open participants; the largest ones stay private."""
-    names, many = np.unique(people.hospitals, return_counts=True)
-    order = generator.permutation(len(names))
+    names, many = np.unique(hospitals, return_counts=True)
     found: list[str] = []
     total = 0
-    for place in order:
-        if total < 1.5 * OPEN and many[place] < OPEN:
+    for place in generator.permutation(len(names)):
+        if total < OPEN and many[place] < OPEN:
             found.append(str(names[place]))
             total += int(many[place])
     return found
@@ -270,10 +272,21 @@ def main(folder: Path, splits: int, populations: tuple[str, ...] = POPULATIONS) 
             ],
             rows,
         )
-        agreed = [
-            float(matched(all_maps(_mean(c.cohort.values))[:, :KEPT], c.truth).mean()) for c in made
-        ]
-        print(f"open cohort by itself, mean of 20: {np.mean(agreed):.3f}", flush=True)
+        sources = zip(*((case.cohort.values, case.private) for case in made), strict=True)
+        mean_alone, mean_pooled = (
+            np.mean([_agreement(each, case) for each, case in zip(source, made, strict=True)])
+            for source in sources
+        )
+        print(
+            f"mean of 20: open cohort by itself {mean_alone:.3f}, pooled {mean_pooled:.3f}",
+            flush=True,
+        )
+
+
+def _agreement(directions: Array, case: Case) -> float:
+    """Return the mean agreement of participants' own maps, without noise, with 20 true ones."""
+    agreed = matched(all_maps(_mean(directions)), case.truth)
+    return float(np.sort(agreed)[-KEPT:].mean())
 
 
 def _row(outcomes: list[Outcome]) -> list[str]:
@@ -284,4 +297,5 @@ def _row(outcomes: list[Outcome]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int((*sys.argv, 6)[2]), tuple(sys.argv[3:]) or POPULATIONS)
+    splits = int(sys.argv[2]) if len(sys.argv) > len("FS") else 6
+    main(Path(sys.argv[1]), splits, tuple(sys.argv[3:]) or POPULATIONS)

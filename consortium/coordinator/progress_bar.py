@@ -37,6 +37,27 @@ class RoundsBar:
         self._progress.__exit__(None, None, None)
 
 
+class PersonsBar:
+    """A progress bar over participants as a context; calling it sets it."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task("participants", total=None)
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        self._progress.__enter__()
+        return lambda done, total: self._progress.update(self._task, completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.__exit__(None, None, None)
+
+
 class _WithWaits(Progress):
     """The bar, and below it a line for each site that is awaited, with the seconds it has left."""
 

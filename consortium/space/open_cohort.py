@@ -96,7 +96,7 @@ def read_open_cohort(path: Path, rows: str) -> OpenCohort:
             f"{path}: an open cohort must be a file of directions ({DIRECTIONS}) or a table "
             f"({' or '.join(_TABLE_ENDS)}). Name another file as analysis.open."
         )
-    return _directions(path, rows)
+    return read_directions(path, rows)
 
 
 def _content(path: Path) -> bytes:
@@ -114,7 +114,8 @@ def _content(path: Path) -> bytes:
         ) from error
 
 
-def _directions(path: Path, rows: str) -> OpenDirections:
+def read_directions(path: Path, rows: str) -> OpenDirections:
+    """Read the directions of an open cohort, as `read_open_cohort`."""
     content = _content(path)
     try:
         parts = _parts(content)

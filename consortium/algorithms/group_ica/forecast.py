@@ -10,6 +10,11 @@ from functools import lru_cache
 import numpy as np
 
 from consortium.algorithms.base import Expectation, Shape
+from consortium.algorithms.group_ica.open_forecast import (
+    confirmable,
+    forecast_with_open,
+    open_sentences,
+)
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import YARDSTICK, GroupIcaPlan
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
@@ -21,6 +26,7 @@ from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import usual_projector
 
 FOUND = "components found"
+ALONE = "mean correlation of the open cohort's own maps with the truth"
 AGREEMENT = "mean expected correlation of all components"
 _RANGED = "from the least to the largest of the components that are found"
 _LEAST_FOUND = 2
@@ -89,13 +95,18 @@ def _simulate(
 
 def expect(plan: GroupIcaPlan) -> tuple[Expectation, ...]:
     """Return the forecast in numbers."""
-    forecast = forecast_networks(plan)
     worth = subspace_worth(plan)
-    agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
-    if each := forecast.expected:
-        agreed = replace(agreed, value=sum(each) / len(each), low=each[0], high=each[-1])
+    if plan.open_cohort is not None:
+        openly = forecast_with_open(plan, plan.open_cohort)
+        return (
+            _agreed(openly.expected),
+            Expectation(FOUND, float(openly.found)),
+            Expectation(ALONE, openly.alone),
+            Expectation("worth of the release to a hospital, in own participants", worth.persons),
+        )
+    forecast = forecast_networks(plan)
     return (
-        agreed,
+        _agreed(forecast.expected),
         Expectation(FOUND, forecast.found),
         Expectation(AGREEMENT, forecast.agreement),
         Expectation("part of a usual network that this resolution keeps", plan.resolved),
@@ -104,10 +115,18 @@ def expect(plan: GroupIcaPlan) -> tuple[Expectation, ...]:
     )
 
 
+def _agreed(expected: tuple[float, ...]) -> Expectation:
+    """Return the mean expected correlation of the components that are found, with its range."""
+    agreed = Expectation("expected correlation", 0.0, ranged=_RANGED)
+    if not expected:
+        return agreed
+    mean = sum(expected) / len(expected)
+    return replace(agreed, value=mean, low=expected[0], high=expected[-1])
+
+
 def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
     """Return the forecast in sentences."""
     asked = plan.asked
-    forecast = forecast_networks(plan)
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
     edge = SymmetricNoise(plan.size, plan.deviation).edge
     basis = (
@@ -115,6 +134,12 @@ def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
         f"The noise has a spectral norm of {number(edge)}; a direction that all participants share "
         "has 1."
     )
+    if plan.open_cohort is not None:
+        lines = [basis, *open_sentences(plan, plan.open_cohort), YARDSTICK]
+        if is_hopeless(plan):
+            lines.append(f"Warning: {_too_little(plan)}")
+        return tuple(lines)
+    forecast = forecast_networks(plan)
     networks = (
         f"If networks have their usual strengths, about {forecast.found:.1f} of "
         f"{plan.parameters.most} components are found: their expected correlation with the truth "
@@ -137,7 +162,9 @@ def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
 
 
 def is_hopeless(plan: GroupIcaPlan) -> bool:
-    """Return whether too few components are expected to be found."""
+    """Return whether too few components are expected to be found, or to be confirmed."""
+    if plan.open_cohort is not None:
+        return confirmable(plan, plan.open_cohort) < min(_LEAST_FOUND, plan.parameters.most)
     return forecast_networks(plan).found < min(_LEAST_FOUND, plan.parameters.most)
 
 
@@ -154,6 +181,12 @@ def _too_little(plan: GroupIcaPlan) -> str:
     remedy = would_be_enough(
         plan.shape, lambda less: not is_hopeless(type(plan)(plan.parameters, less))
     )
+    if plan.open_cohort is not None:
+        return (
+            f"the noise over {sum(plan.shape.units)} participants is too large to confirm a "
+            f"network of the open cohort, so the study would add nothing to it; {remedy}; set "
+            "analysis.anyway to run it nevertheless."
+        )
     return (
         f"the noise over {sum(plan.shape.units)} participants hides nearly all networks that are "
         f"usual; {remedy}; set analysis.anyway to run it nevertheless."

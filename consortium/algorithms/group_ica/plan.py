@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from consortium.algorithms.base import AnalysisPlan, PlannedRelease, Shape
 from consortium.algorithms.group_ica.kernels.open_posterior import OpenMean
@@ -43,14 +43,14 @@ class GroupIcaPlan(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
         cohort = self.shape.open_cohort
         return cohort if isinstance(cohort, OpenDirections) else None
 
-    @cached_property
+    @property
     def open_mean(self) -> OpenMean | None:
         """Mean projector of the open cohort."""
         cohort = self.open_cohort
         if cohort is None:
             return None
         self.check_open_cohort()
-        return OpenMean.of(cohort.values[:, :, : self.asked.kept])
+        return mean_of_cohort(cohort, self.asked.kept)
 
     @property
     def by_itself(self) -> GroupIcaPlan:
@@ -77,6 +77,12 @@ class GroupIcaPlan(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
                 f"basis ({_basis(*here)}), and they are {kept} in another one "
                 f"({_basis(*there)}). Make the file again with this study."
             )
+
+
+@lru_cache(maxsize=4)  # a cohort is one object for each space
+def mean_of_cohort(cohort: OpenDirections, kept: int) -> OpenMean:
+    """Return the mean of the leading directions of an open cohort's participants."""
+    return OpenMean.of(cohort.values[:, :, :kept])
 
 
 def _basis(cutoff: float, size: int, global_signal: str) -> str:

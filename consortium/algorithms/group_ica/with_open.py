@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Release, Result, Table
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.group_ica.kernels.agreement import REACH_AT_HOME
+from consortium.algorithms.group_ica.kernels.agreement import REACH_WITH_OPEN
 from consortium.algorithms.group_ica.kernels.open_posterior import (
     LEAST_PART,
     UNLIKE,
@@ -89,7 +89,7 @@ def result_with_open(release: Release, plan: GroupIcaPlan, cohort: OpenMean) -> 
     maps = _maps(released, by_release, both, cohort, generator)
     if maps is None:
         return _described(make_result(release, alone), both, plan, taken=False)
-    made = assemble(maps.separated, released, REACH_AT_HOME)
+    made = assemble(maps.separated, released, REACH_WITH_OPEN)
     return _described(_with_states(made, maps), both, plan, taken=True)
 
 

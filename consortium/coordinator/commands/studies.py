@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consortium.base.command_line import AsJson
+from consortium.base.formatting import count
 from consortium.coordinator.commands.program import (
     STUDIES,
     Credentials,
@@ -155,6 +156,40 @@ def _preview(made: Study, file: Path, *, planned: bool) -> None:
         show_plan(_plan(file, None, None), out.console)
     else:
         out.print(how_checked(shown=made.adds_again))
+
+
+@app.command(name="open-cohort", rich_help_panel=STUDIES)
+def open_cohort_command(
+    study: StudyFile,
+    folder: Annotated[
+        Path, typer.Argument(help="BIDS data set of the open cohort, with preprocessed images.")
+    ],
+    site_column: Annotated[
+        str, typer.Option(help="Column of participants.tsv with each participant's site.")
+    ] = "site",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the data come from and under which terms (default: name, license and DOI "
+            "of dataset_description.json)."
+        ),
+    ] = None,
+) -> None:
+    """Write the file that a study names as analysis.open, from participants whose data are open."""
+    from consortium.coordinator.open_cohort import make_open_cohort
+    from consortium.coordinator.progress_bar import PersonsBar
+
+    with PersonsBar(out.console) as bar:
+        made = make_open_cohort(study, folder, column=site_column, terms=source, tell=bar)
+    for each in made.skipped:
+        out.print(f"WARNING: {each.detail}")
+    size = made.cohort.values.shape[1]
+    sites = len(set(made.cohort.sites.tolist()))
+    out.print(
+        f"{made.path} has {made.cohort.persons} participants of {count(sites, 'site')}, each with "
+        f"{made.cohort.values.shape[2]} directions in a basis of {size} maps."
+    )
+    out.print("Sign the study again, and send this file with it: 'consortium sign'.")
 
 
 @app.command(rich_help_panel=STUDIES)

@@ -19,6 +19,8 @@ REACH = 0.6
 """Of Fisher's z: about 97 of 100 maps lie within it, on the least kind bench 90."""
 REACH_AT_HOME = 0.75
 """The same of a hospital's own maps, whose direction of error is the hospital's own."""
+REACH_WITH_OPEN = 0.9
+"""The same of maps that an open cohort draws, whose population may differ from the hospitals'."""
 _MOST = 0.9999
 
 

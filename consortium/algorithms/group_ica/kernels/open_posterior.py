@@ -5,12 +5,14 @@ the release R, the mean of n participants with noise τ. The noise has the same 
 orthonormal basis, so R can be expressed in the eigenvectors of f, where the entry (i, j) of one
 participant varies with the variance v_ij. Both estimate the hospitals' mean. The errors are
 
-    E(f)_ij = v_ij (1/n_o + b)    and    E(R)_ij = t_ij² + v_ij/n,
+    E(f)_ij = v_ij (1/n_o + b_ij)    and    E(R)_ij = t_ij² + v_ij/n,
 
-where b v_ij is the variance between the two populations and t_ij² that of the noise. The combined
-estimate f + A ∘ (R − f) weights each entry by A_ij = E(f)_ij / (E(f)_ij + E(R)_ij). An eigenvector
-of R − f that exceeds all chance is a network that only one of the two populations has: its part is
-taken from the release completely.
+where b_ij v_ij is the variance between the two populations and t_ij² that of the noise. One b is
+estimated for the entries among the K leading eigenvectors of f, which differ if only one
+population has a network; one for the entries between these and the rest, which differ if networks
+have other places; and one for the rest. The combined estimate f + A ∘ (R − f) weights each entry by
+A_ij = E(f)_ij / (E(f)_ij + E(R)_ij). An eigenvector of R − f that exceeds all chance is a network
+that only one of the two populations has: its part is taken from the release completely.
 
 The combined estimate can show a network that the hospitals do not have. So each map of the open
 cohort is confirmed by R alone: wᵀRw is one number with the noise of one number.
@@ -31,12 +33,12 @@ from consortium.base.array import Array
 from consortium.kernels.home_posterior import BETWEEN, mean_of_projectors
 from consortium.kernels.noise_law import SymmetricNoise
 
-UNLIKE = 0.2
-"""Value of b from which on nothing is taken from the open cohort. Cohorts with the same networks
-have 0.00 to 0.03, those that lack some of the networks 0.04 to 0.16, and those with other networks
-0.26 or more (`python -m benchmarks.open_cohort FOLDER`)."""
-_SPREAD = 0.05
-"""Standard deviation of b over pairs of cohorts, as far as is known before a study."""
+UNLIKE = 0.08
+"""Value of b, between leading eigenvectors and the rest, from which on nothing is taken from the
+open cohort. Cohorts with networks in the same places have 0.00 to 0.03, and mirrored brains 0.19
+(`python -m benchmarks.open_cohort FOLDER`)."""
+_SPREADS = 0.5, 0.05, 0.05
+"""Standard deviation of each b over pairs of cohorts, as far as is known before a study."""
 _ROUNDS = 3
 _DRAWS = 20
 """A direction exceeds the largest of so many draws by chance in one of 21 runs."""
@@ -104,7 +106,7 @@ class Combined:
     deviation: float
     """Standard deviation of a packed entry in excess of that sampling error."""
     between: float
-    """Estimate of b."""
+    """Estimate of b between leading eigenvectors and the rest."""
     apart: Array
     """Directions that only one of both has, shape (d, k)."""
     chance: float
@@ -128,18 +130,21 @@ def combine(
         Random generator for draws of noise.
     """
     variances = cohort.variances
+    kept = cohort.kept
     sampling = 1.0 / cohort.persons + 1.0 / persons
     apart = cohort.vectors.T @ (release - cohort.matrix) @ cohort.vectors
     noise = _noise_variances(len(release), deviation)
-    between, error = _between(apart, noise, variances, sampling)
+    between, errors = _between_blocks(apart, noise, variances, sampling, kept)
     of_open = variances * (1.0 / cohort.persons + between)
     of_release = noise + variances / persons
     weights = of_open / (of_open + of_release)
     spread = np.sqrt(variances * (sampling + between))
     taken, only, chance = _take_whole(weights * apart, apart, spread, deviation, generator)
-    leading = (slice(None, cohort.kept), slice(cohort.kept, None))
-    # The reported precision allows for populations that differ more than the estimate says.
-    stated = variances * (1.0 / cohort.persons + max(between + error, BETWEEN))
+    leading = (slice(None, kept), slice(kept, None))
+    # The reported precision allows for populations that differ more than the estimate says, and for
+    # the larger errors of the leading directions of few participants.
+    few = (1.0 + 0.3 * np.sqrt(len(release) / kept / cohort.persons)) ** 2
+    stated = variances * (few / cohort.persons + np.maximum(between + errors, BETWEEN))
     left = float(
         (np.square(1.0 - weights) * stated + np.square(weights) * of_release)[leading].mean()
     )
@@ -151,19 +156,10 @@ def combine(
         release_weight=weight,
         persons=alike,
         deviation=float(np.sqrt(2.0 * beyond)),
-        between=between,
+        between=float(between[0, -1]),
         apart=cohort.vectors @ only,
         chance=chance,
     )
-
-
-def expected_weight(cohort: OpenMean, deviation: float, persons: int) -> float:
-    """Return the expected weight of a release in the entries that rotate leading directions."""
-    leading = (slice(None, cohort.kept), slice(cohort.kept, None))
-    variances = cohort.variances[leading]
-    of_open = variances * (1.0 / cohort.persons + BETWEEN)
-    of_release = deviation**2 / 2.0 + variances / persons
-    return float((of_open / (of_open + of_release)).mean())
 
 
 def _noise_variances(size: int, deviation: float) -> Array:
@@ -172,8 +168,26 @@ def _noise_variances(size: int, deviation: float) -> Array:
     return noise
 
 
-def _between(apart: Array, noise: Array, variances: Array, sampling: float) -> tuple[float, float]:
-    """Return the estimate of b and its standard error.
+def _between_blocks(
+    apart: Array, noise: Array, variances: Array, sampling: float, kept: int
+) -> tuple[Array, Array]:
+    """Return the estimate of b in each entry and its standard error, both d x d."""
+    leading = np.arange(len(apart)) < kept
+    inside = np.outer(leading, leading)
+    across = np.logical_xor.outer(leading, leading)
+    between = np.zeros(apart.shape)
+    errors = np.zeros(apart.shape)
+    for block, usual in zip((inside, across, ~(inside | across)), _SPREADS, strict=True):
+        between[block], errors[block] = _between(
+            apart[block], noise[block], variances[block], sampling, usual
+        )
+    return between, errors
+
+
+def _between(
+    apart: Array, noise: Array, variances: Array, sampling: float, spread: float
+) -> tuple[float, float]:
+    """Return the estimate of b over some entries, each twice, and its standard error.
 
     It is a mean of squares, weighted by their precision, and shrunk towards the usual value in
     proportion to its sampling variance.
@@ -186,8 +200,8 @@ def _between(apart: Array, noise: Array, variances: Array, sampling: float) -> t
         weights = variances / np.square(usual)
         total = float((weights * variances).sum())
         between = max(float((weights * excess).sum()) / total, 0.0)
-        error = float(np.sqrt(2.0 * np.square(weights * usual).sum())) / total
-    trust = _SPREAD**2 / (_SPREAD**2 + error**2)
+        error = 2.0 * float(np.sqrt(np.square(weights * usual).sum())) / total
+    trust = spread**2 / (spread**2 + error**2)
     return trust * between + (1.0 - trust) * BETWEEN, float(np.sqrt(trust)) * error
 
 
@@ -198,8 +212,7 @@ def _take_whole(
     law = SymmetricNoise(len(apart), deviation)
     chance = 0.0
     for _ in range(_DRAWS):
-        half = np.triu(generator.standard_normal(apart.shape))
-        drawn = law.draw(generator) + (half + np.triu(half, 1).T) * spread
+        drawn = law.draw(generator) + _symmetric(spread, generator)
         chance = max(chance, float(np.abs(eigh(drawn, eigvals_only=True)[[0, -1]]).max()))
     values, vectors = eigh(apart)
     # Eigenvalues of means of projectors are from 0 to 1. With a larger edge, none can be seen.
@@ -210,6 +223,22 @@ def _take_whole(
         strength = np.sign(values[place]) * freed
         taken = taken + (strength - own @ taken @ own) * np.outer(own, own)
     return taken, vectors[:, seen], chance
+
+
+def _symmetric(spread: Array, generator: np.random.Generator) -> Array:
+    """Draw a symmetric matrix whose entries have given standard deviations."""
+    half = np.triu(generator.standard_normal(spread.shape))
+    return np.asarray((half + np.triu(half, 1).T) * spread)
+
+
+def draw_release(
+    cohort: OpenMean, deviation: float, persons: int, generator: np.random.Generator
+) -> Array:
+    """Draw a release of hospitals whose participants are as like the open ones as is usual."""
+    chance = 1.0 / persons + BETWEEN
+    other = _symmetric(np.sqrt(cohort.variances * chance), generator)
+    noise = SymmetricNoise(len(other), deviation).draw(generator)
+    return np.asarray(cohort.matrix + cohort.vectors @ other @ cohort.vectors.T + noise)
 
 
 @dataclass(frozen=True, eq=False)
