@@ -220,7 +220,7 @@ class Space:
 
     @cached_property
     def image_places(self) -> AnyPlaces | None:
-        """Where a person's images have their numbers, if these are of voxels or vertices."""
+        """Places of the voxels or vertices of a participant's images; None for regions."""
         if self.regions:
             return None
         if self.mesh is not None:
