@@ -152,7 +152,7 @@ def former_spellings(text: str) -> Iterator[str]:
     yield from (unicodedata.normalize(form, raw) for form in ("NFC", "NFD"))
     numbers = [digits.zfill(width) for width in range(len(digits), _WIDEST + 1)] or [digits]
     cases = dict.fromkeys((letters, letters.upper(), letters.title(), letters.capitalize()))
-    if letters.startswith("ndarinv"):  # of the NIMH Data Archive
+    if letters.startswith("ndarinv"):  # labels of the NIMH Data Archive
         cases[f"NDARinv{letters[7:].upper()}"] = None
     for prefix, case, number, end in product(_PREFIXES, cases, numbers if digits else [""], _ENDS):
         spelling = f"{prefix}{case}{number}{end}"

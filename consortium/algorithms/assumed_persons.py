@@ -47,7 +47,7 @@ class AssumedSite:
 
     @property
     def unit(self) -> Unit:
-        """Persons."""
+        """Unit of privacy: participants."""
         return "subject"
 
     @property

@@ -9,7 +9,7 @@ and imported from here.
 Examples
 --------
 A whole analysis: the share of participants whose first entry is positive. A site's half receives
-the planned bound, and answers with a mean over its participants, none of whom exceeds the bound.
+the planned bound, and answers with the mean of its participants' values, each within the bound.
 
 >>> import numpy as np
 >>> from consortium.privacy.bounds import Bound

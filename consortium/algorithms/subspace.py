@@ -45,7 +45,7 @@ class Directions:
     kept: int
     """K, number of leading spatial directions of each participant."""
     basis: BasisKind | None = None
-    """What maps are made of; by default what the data have."""
+    """Kind of basis of the maps (default: that of the data)."""
     cutoff: float | None = None
     """Shortest wavelength in mm, or as the noise allows."""
     global_signal: GlobalSignal = "keep"
@@ -87,7 +87,7 @@ class OnBasis(ABC):
 
     @property
     def resolved(self) -> float:
-        """Correlation of a usual network with what a basis shows; 1 of regions and voxels."""
+        """Correlation of a usual network with its smooth part; 1 for regions and voxels."""
         places = self.shape.places
         return places.room.resolved(self.cutoff) if self.cutoff and places is not None else 1.0
 

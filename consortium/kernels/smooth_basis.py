@@ -32,7 +32,7 @@ _INSIDE = 0.35
 _RIDGE = 1e-9
 """Added to the Gram matrix, relative to the mean squared norm of a blob, to ensure a Cholesky
 factor."""
-_MOST_PLACES = 200_000  # of the lattice, which has about 10,000 for a brain and 1,500 maps
+_MOST_PLACES = 200_000  # places of the lattice; a brain and 1,500 maps require about 10,000
 _MOST_MAPS = 4_000  # their Gram matrix is 128 MB
 
 

@@ -45,7 +45,7 @@ def _modes_of(mesh: Mesh) -> tuple[SurfaceModes, ...]:
     return tuple(_side_modes(mesh.digest, side) for side in mesh.sides)
 
 
-@lru_cache(maxsize=4)  # of two meshes in one process
+@lru_cache(maxsize=4)  # both hemispheres of two meshes
 def _side_modes(digest: str, side: Hemisphere) -> SurfaceModes:
     key = f"{digest} {side.side}"
     make = partial(_modes, side)

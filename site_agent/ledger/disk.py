@@ -45,7 +45,7 @@ def network_type(path: Path) -> str:
     for line in lines:
         _, folder, kind, *_ = (*line.split(" "), "", "", "")
         mount = Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), folder))
-        # Of two mounts on one folder the later hides the earlier.
+        # A later mount on the same folder hides an earlier one.
         if len(mount.parts) >= longest and folder and place.is_relative_to(mount):
             found = kind
             longest = len(mount.parts)

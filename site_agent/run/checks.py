@@ -130,7 +130,7 @@ class Checks:
         except (
             AlteredError,
             ExchangeError,
-        ) as error:  # of the exchange, perhaps temporary
+        ) as error:  # the exchange may answer again later
             self.site.log.line(f"round {number} can't be recomputed now: {error}")
             return False
         except ProtocolError as error:  # signed, but not a vector of this round

@@ -37,7 +37,7 @@ from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, report_u
 from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.privacy.view_bounds import Part
 
-_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_VIEWS = (("x", 4), ("y", 1))  # the examples' views
 _DRAWS = 48
 
 

@@ -17,7 +17,7 @@ from consortium.kernels.entry_variances import entry_variances
 from consortium.kernels.noisy_least_squares import least_squares
 from consortium.privacy.bayesian import bayesian_level
 
-_WHOLE = 1.999  # of the interval from -1 to 1: then nothing is known of a mean
+_WHOLE = 1.999  # width from which an interval counts as all of -1 to 1, and the mean as unknown
 
 
 def pool_sites(plan: CoordinatePlan, release: Release) -> Release:

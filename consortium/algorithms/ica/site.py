@@ -71,7 +71,7 @@ def _unmixing_and_data(data: SiteData, query: Query) -> tuple[Array, Array]:
 
 
 class _Spans(Sequence[Array]):
-    """Each person's columns, copied when they are asked for: all of them may not fit in memory."""
+    """Each participant's columns, copied on access, since all together may not fit in memory."""
 
     def __init__(self, reduced: Array, lengths: Sequence[int]) -> None:
         self._reduced = reduced

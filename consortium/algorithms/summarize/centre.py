@@ -30,7 +30,7 @@ from consortium.algorithms.summarize.result import (
 )
 from consortium.algorithms.summarize.site import mean_embedding
 
-_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_VIEWS = (("x", 4), ("y", 1))  # the examples' views
 
 
 class Summarize(SummarizePlan):
