@@ -48,5 +48,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Names that may be asked for."""
+    """Return the names of the module, public ones included before their import."""
     return sorted({*globals(), *__all__})

@@ -163,6 +163,7 @@ def usual_spread(entries: int) -> float:
 
 def expected_accuracy(right: Sequence[float]) -> Expectation:
     """Return the mean of the draws, and their middle half as a range."""
-    value, (low, high) = float(np.mean(right)), np.quantile(right, (0.25, 0.75)).tolist()
+    value = float(np.mean(right))
+    low, high = np.quantile(right, (0.25, 0.75)).tolist()
     ranged = "half of all studies"
     return Expectation("expected accuracy", value, min(low, value), max(high, value), ranged=ranged)

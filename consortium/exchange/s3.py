@@ -295,7 +295,10 @@ class S3Exchange:
         raise AssertionError("unreachable")
 
     def _check_conditions(self, what: str) -> None:
-        """A store that ignores the condition would let its users write over each other."""
+        """Test that the store refuses to overwrite, which keeps users from losing messages.
+
+        Raises ConfigurationError if it ignores the condition.
+        """
         if self._create(_PROBE, b"1", what) and self._create(_PROBE, b"2", what):
             raise ConfigurationError(
                 f"The server of bucket {self._bucket} ignores conditional writes (If-None-Match), "
@@ -306,7 +309,7 @@ class S3Exchange:
         return self._client.request(method, size, Bucket=self._bucket, **arguments)
 
     def _trouble(self, what: str, error: BaseException) -> ExchangeError:
-        """Make one sentence of an answer; the server's own words may quote a key."""
+        """Make one sentence of an answer, without the server's own words, which may quote a key."""
         code = error_code(error)
         if code == "NoSuchBucket":
             return ExchangeError(

@@ -101,7 +101,8 @@ class Checks:
         request = self._request(question)
         if found is None or request is None:
             return False
-        number, (release, message) = question.number, found
+        number = question.number
+        release, message = found
         session = self.joined.party.session
         directory = self.joined.party.directory
         mechanism = question.stage.mechanism

@@ -144,7 +144,8 @@ def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
 
 def _pooled_level(plan: CoordinatePlan) -> float:
     """Return the noise of an entry if sites' answers are combined as in `pool_sites`."""
-    (planned,), sizes = plan.releases, np.array(plan.shape.units, dtype=np.float64)
+    (planned,) = plan.releases
+    sizes = np.array(plan.shape.units, dtype=np.float64)
     level = round_deviation(planned, plan.shape)
     if planned.released == "sum":
         return level

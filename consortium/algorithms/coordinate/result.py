@@ -123,7 +123,8 @@ def level_table(plan: CoordinatePlan, deviation: float) -> Table:
     """Tabulate every view's level, by itself and with all views that depend on it."""
     parameters = plan.parameters
     bound = plan.bound
-    (epsilon, delta), q = parameters.promise(), parameters.dependence
+    epsilon, delta = parameters.promise()
+    q = parameters.dependence
     what = "the view" if parameters.protects == "view" else "an entry"
     caption = f"ε at δ = {delta:g} of changing only {what}; {epsilon:g} is the participant's."
     columns: tuple[str, ...] = ("view", "entries", "noise of an entry's mean", "ε by itself")

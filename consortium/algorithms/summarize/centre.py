@@ -81,7 +81,9 @@ def own_variance(plan: SummarizePlan) -> float:
 
 def _floors(plan: SummarizePlan, variance: float) -> Array:
     """Return the floors of a result, for participants with a given variance."""
-    (planned,), names, target = plan.releases, plan.shape.sites, plan.parameters.target
+    (planned,) = plan.releases
+    names = plan.shape.sites
+    target = plan.parameters.target
     sizes = np.array(plan.shape.units, dtype=np.float64)
     _, contrasts = compared_sites(sizes, names.index(target) if target in names else None)
     deviations = round_deviation(planned, plan.shape) * sizes.min() / sizes
