@@ -1,6 +1,6 @@
 """``python -m benchmarks [NAME ...]``: all tables of the limits, or those named, or studies.
 
-A table is written to docs/replication/performance.md, too, with the machine of this run.
+A table is also written to docs/replication/performance.md, with the machine of this run.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.ledger_persons``: what a ledger of many participants and studies takes."""
+"""``python -m benchmarks.ledger_persons``: time of a ledger of many participants and studies."""
 
 import random
 import tempfile
@@ -15,7 +15,7 @@ QUERY, SITE, CENTRE = "9e" * 32, "5a" * 32, "ce" * 32
 
 
 def charge(study: int, number: int, persons: str) -> Charge:
-    """One round of one study."""
+    """Return the charge of one round of one study."""
     name = f"study-{study:03d}"
     return Charge(
         *("bids", name, f"{name}-0001", number, "pca", "second_moment", "subject", 0.01),

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.honesty [ANALYSIS ...]``: one table; ``--help`` names what it takes."""
+"""``python -m benchmarks.honesty [ANALYSIS ...]``: one table; ``--help`` lists the options."""
 
 import argparse
 import math

@@ -33,13 +33,13 @@ def study(cell: Cell, rng: np.random.Generator, model: str, **analysis: object) 
 
 
 def findings(result: Result) -> list[Finding]:
-    """Coefficients of a result."""
+    """Return the coefficients of a result."""
     found = [row[-1] for row in result.tables["coefficients"].rows]
     return [each for each in found if isinstance(each, Finding)]
 
 
 def table(own: Array, truth: Array, model: str, rng: np.random.Generator) -> Array:
-    """Participants of one site: entries within -1 and 1, and the target after them."""
+    """Return participants of one site: entries between -1 and 1, and the target after them."""
     x = np.clip(SPREAD * own[:-1], -1.0, 1.0)
     if model == "linear":
         y = np.clip(truth @ x + SPREAD * own[-1], -1.0, 1.0)
