@@ -50,7 +50,7 @@ def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:
     work = f"load {size / 1e6:.0f} MB of {image.get_data_dtype()} in {''.join(path.suffixes)}"
     work += f", compressed {size / held:.1f}:1" if path.suffix == ".gz" else ""
     rows = []
-    # The time that goes by, too: a thread that unpacks ahead is there to save it.
+    # Wall time also counts: a thread unpacks in advance to save it.
     for unit, (mine, masker, *bare) in zip(("ms", "ms gone by"), turns(acts), strict=True):
         rows.append(Row(work, mine, "nilearn NiftiMasker", masker, "≥ 2", unit, inverse=True))
         rows += [Row(work, mine, _UNPACKER, each, "≤ 1.2", unit) for each in bare]

@@ -23,7 +23,7 @@ def peers() -> None:
     pool, found = Pool(people, 0), {}
     for name, scheme in (
         ("group_ica", "cape"),
-        ("group_ica, every site alone hides its own", "local"),
+        ("group_ica, every site hides its own", "local"),
     ):
         made = plan(people, EPSILON, scheme, components=SIZE)
         mean = pool.mean(key(made))

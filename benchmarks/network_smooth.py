@@ -61,7 +61,7 @@ def smooth() -> None:
             rows.append([str(persons), f"{epsilon:g}", *found, *_background(persons, epsilon)])
     voxels = (f"{fwhm:g} mm ({VOXEL_RUNS})" for fwhm in FWHMS)
     show(
-        "Smooth covariance: runs that find something; of 12 networks on it what is found",
+        "Smooth covariance: runs that find something; number found of 12 networks on it",
         ["participants", "ε", f"atlas ({RUNS})", *voxels, "found of 12", "agree with none by .5"],
         rows,
     )

@@ -25,7 +25,7 @@ NOMINAL: dict[str, tuple[float, ...]] = {
     "right": (1.0,) * 4,
     "30 % off by site": (1.3, 0.7, 1.3, 0.7),
     "twice too many": (2.0,) * 4,
-    "nobody at one site": (1.0,) * 4,
+    "none at one site": (1.0,) * 4,
 }
 
 
@@ -146,7 +146,7 @@ def rows(runs: int) -> Iterator[tuple[str, ...]]:
         for epsilon in EPSILONS:
             base = 0.0
             for stated, factors in NOMINAL.items():
-                nobody = stated == "nobody at one site"
+                nobody = stated == "none at one site"
                 if nobody and name == "glm":
                     continue
                 true = (*TRUE[:-1], 0) if nobody else TRUE

@@ -48,7 +48,7 @@ USUAL_AGE = {"mean": 18, "deviation": 10}
 EFFECTS = ("autism", "sex", "age")
 _WAYS = (("none", False, False), ("stated", True, False), ("none, means declared", False, True))
 _TOLD = "effect", "error", "low", "high", "p", "withheld"
-_ALONE = 30  # participants of a site that is tried alone
+_ALONE = 30  # fewest participants of a site that is analysed separately
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +309,8 @@ def _tell_pooled(people: Real, effect: str, pooled: tuple[Array, Array, Array]) 
         told[int(chosen.sum())] = _told(found_by(alone[2]), here)
     best, most = min(errors), max(told)
     print(
-        f"| {effect} | best site alone | | {best:.3f} | {best / size:.1f} |{blank}\n"
-        f"| {effect} | largest site alone ({most}) | | | | | | | |{blank} {told[most]}"
+        f"| {effect} | best single site | | {best:.3f} | {best / size:.1f} |{blank}\n"
+        f"| {effect} | largest single site ({most}) | | | | | | | |{blank} {told[most]}"
     )
     if here.any():
         default = f"{pooled[0][here][0]:.2f}, p {pooled[2][here][0]:.1g}"

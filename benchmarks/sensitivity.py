@@ -18,7 +18,7 @@ from benchmarks.sensitivity_search import Outcome, search, together
 from benchmarks.timing import command
 
 WORKERS = 2
-_TURNS = 4  # of every statistic, each from its honest question
+_TURNS = 4  # searches of every statistic, each from its honest question
 
 
 def work(seconds: float, seed: int, name: str) -> list[Outcome]:

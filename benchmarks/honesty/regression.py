@@ -43,7 +43,7 @@ def table(own: Array, truth: Array, model: str, rng: np.random.Generator) -> Arr
     x = np.clip(SPREAD * own[:-1], -1.0, 1.0)
     if model == "linear":
         y = np.clip(truth @ x + SPREAD * own[-1], -1.0, 1.0)
-    else:  # of a background of its own, so that sites differ in how many are ill
+    else:  # a site's own background varies the number of ill participants
         chance = 1.0 / (1.0 + np.exp(-(truth @ x + own[-1].mean())))
         y = np.where(rng.random(x.shape[1]) < chance, 1.0, -1.0)
     return np.vstack([x, y[None]]).astype(np.float32)

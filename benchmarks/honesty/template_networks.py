@@ -17,7 +17,7 @@ from consortium.kernels.dual_regression import person_maps
 ANALYSIS = {"templates": "templates.nii.gz", "anyway": True}
 _SHARED = 8  # features that a template has of its network
 _MANY = 2000
-_ROUNDING = 1e-9  # of a correlation of one
+_ROUNDING = 1e-9  # rounding error of a correlation of one
 
 
 def _templates() -> Templates:

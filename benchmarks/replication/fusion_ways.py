@@ -27,7 +27,7 @@ class Way:
     scheme: Any
     colluding: int = 0
     sites: int = SITES
-    part: int = 1  # of the data, one in so many participants
+    part: int = 1  # uses one in this number of participants
 
 
 WAYS = (

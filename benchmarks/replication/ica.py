@@ -141,7 +141,7 @@ def figure() -> list[Panel]:
     shown += [
         ("ε = 1", "M", SUBJECTS, by_subjects),
         (f"M = {some}, ε = 1", "δ", DELTAS, by_delta),
-        (f"M = {many}, PCA paid for, too", "ε", EPSILONS, paid),
+        (f"M = {many}, PCA charged", "ε", EPSILONS, paid),
     ]
     return [Panel(name, axis, list(zip(x, found, strict=True))) for name, axis, x, found in shown]
 
