@@ -51,7 +51,7 @@ def projectors() -> list[Row]:
         wide = [block.astype(np.float64) for block in blocks]
         data = ArrayData(blocks, "subject")
         shape = data.extent.shape((len(blocks),), (sum(data.lengths),), "subject")
-        plan = ProjectorPlan(Directions(COMPONENTS), shape)
+        plan = ProjectorPlan(Directions(COMPONENTS, "analysis.components"), shape)
         ours, calls = alternate(
             lambda: mean_projector(plan, data, query, Bound(5.0)),  # noqa: B023 - called in this turn
             lambda: _directions(wide),  # noqa: B023

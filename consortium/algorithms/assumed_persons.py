@@ -24,11 +24,6 @@ NEW = 4000
 """Number of participants on whom a trained classifier is tested."""
 DRAWS = 8
 """Studies of a classifier that are drawn."""
-NO_EFFECT = (
-    "No accuracy is forecast, since it depends on how well participants can be classified at all: "
-    "say in 'analysis.detect' what share of them you assume that the best rule classifies "
-    "correctly."
-)
 _MOST = 1600
 _FEWEST = 400
 _WORK = 5e8
