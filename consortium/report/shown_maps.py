@@ -25,7 +25,7 @@ from consortium.report.image_sets import image_set_grid, on_grid
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
 
-NO_REGION = "no region of the atlas"
+_NO_REGION = "no region of the atlas"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,8 @@ class ShownMap:
     """Shape (3,). In mm."""
     units: str
     """Unit of the values, as text."""
+    numbered: bool = False
+    """Whether the name is only a number, to which the page adds the peak's region."""
 
     @property
     def coloured(self) -> int:
@@ -74,6 +76,7 @@ def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
             threshold=THRESHOLD,
             peak=maps.components.peaks[r],
             units="z",
+            numbered=True,
         )
         if maps.is_found(r)
         else None
@@ -112,15 +115,26 @@ def shown_maps(run: Finished) -> Iterator[ShownMap]:
     return (each for each in found if each is not None and each.coloured)
 
 
-def peak_region(run: Finished, shown: ShownMap) -> str:
+class PeakRegion(NamedTuple):
+    """Region of a map's peak."""
+
+    name: str = ""
+    """Its name; empty without a region."""
+    text: str = ""
+    """The peak's position relative to it, as in "in Precuneus"; empty if nothing is known."""
+
+
+def peak_region(run: Finished, shown: ShownMap) -> PeakRegion:
     """Return the region of a map's peak in the study's atlas, or the nearest published region."""
     if run.legend.anatomy is not None:
         found = run.legend.anatomy.name_at(shown.peak)
-        return f"in {found or NO_REGION}"
+        return PeakRegion(found, f"in {found or _NO_REGION}")
     if not run.study.data.space.startswith("MNI152"):
-        return ""
+        return PeakRegion()
     region = nearest_region(shown.peak)
-    return "" if region is None else f"near {region.name}, {region.network} network"
+    if region is None:
+        return PeakRegion()
+    return PeakRegion(region.name, f"near {region.name}, {region.network} network")
 
 
 def map_anchor(key: str, number: int) -> str:
@@ -146,6 +160,7 @@ def _of_set(key: str, images: ImageSet, grid: Grid, values: Array, k: int) -> Sh
         threshold=float(coloured.min()),
         peak=grid.coordinates[int(np.abs(values).argmax())],
         units=ARBITRARY if images.units == "arbitrary" else images.units,
+        numbered=images.labels[k] == f"component {k + 1}" and not images.view,
     )
 
 

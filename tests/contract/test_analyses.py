@@ -40,7 +40,6 @@ FOLDER = Path(algorithms.__file__).parent
 PARTS = (
     *(
         "graph",
-        "stats_model",
         "formula",
         "parameters",
         "models",

@@ -1,4 +1,4 @@
-"""Sentences of the documents that promise something, and what each names as its proof."""
+"""Sentences of the documents that promise something, and the proofs that they name."""
 
 import ast
 import re
@@ -18,13 +18,13 @@ PROMISING = re.compile(
 )
 """Words by which a sentence is taken for a promise."""
 NOT_PROMISES = ("limit", "assumption", "instruction", "definition", "what was printed")
-"""What else a sentence with such a word may be: ``<!-- not a promise: limit -->``."""
+"""Another reason for such a word in a sentence: ``<!-- not a promise: limit -->``."""
 LIMITS = re.compile(r"^(?:## Limits|### Assumptions|\*\*What is not protected|Further limits)")
-"""Where a part begins, up to the next heading or paragraph in bold, that only says what is not."""
+"""Begin of a part about limits, up to the next heading or paragraph in bold."""
 INSTRUCTION = re.compile(
     r"^\W*(?:Choose|Keep|Leave|Put|Ask|Compare|Go|Give|Take|Approve|Install|Back|Do|Don't|Say)\b"
 )
-"""How a sentence begins that tells the reader what to do."""
+"""First words of a sentence that instructs the reader."""
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 _COMMENT = re.compile(r"<!--\s*(test|attack|not a promise):\s*(.*?)\s*-->")
@@ -33,7 +33,7 @@ _CODE = re.compile(r"`[^`]*`|\]\([^)]*\)")
 
 
 class Proof(NamedTuple):
-    """A comment behind a sentence: ``test``, ``attack`` or ``not a promise``, and what it names."""
+    """A comment after a sentence: ``test``, ``attack`` or ``not a promise``, and its names."""
 
     kind: str
     name: str
@@ -47,13 +47,13 @@ class Sentence(NamedTuple):
 
     @property
     def promises(self) -> bool:
-        """Whether it has a word of a promise, outside of code, and tells nobody to do something."""
+        """Whether it has a word of a promise, outside of code, and is not an instruction."""
         plain = _CODE.sub("", self.text)
         return bool(PROMISING.search(plain)) and not INSTRUCTION.match(plain)
 
 
 def sentences(text: str) -> Iterator[Sentence]:
-    """Sentences of a page, but for headings, code, generated blocks, and parts on limits."""
+    """Yield a page's sentences without headings, code, generated blocks, and parts on limits."""
     limits = False
     for line in _GENERATED.sub("", _FENCE.sub("", text)).splitlines():
         limits = bool(LIMITS.match(line)) or (limits and not line.startswith(("#", "**")))
@@ -63,7 +63,7 @@ def sentences(text: str) -> Iterator[Sentence]:
 
 
 def _of_cell(cell: str) -> Iterator[Sentence]:
-    """Sentences between comments; what follows a comment begins a new one."""
+    """Yield sentences between comments; text after a comment begins a new one."""
     proofs: list[Proof] = []
     parts = _COMMENT.split(cell)  # text, kind, name, text, kind, name, text ...
     waiting: str | None = None
@@ -90,12 +90,12 @@ def _pieces(text: str) -> list[str]:
 
 
 def unproven(text: str) -> list[str]:
-    """Sentences of a page that promise something and name nothing that shows it."""
+    """Return the sentences of a page that promise something without naming a proof."""
     return [each.text for each in sentences(text) if each.promises and not each.proofs]
 
 
 def missing(text: str) -> list[str]:
-    """What a page's comments name that is not there."""
+    """Return the names in a page's comments that do not exist."""
     return [name for kind, name in _named(text) if not _exists(kind, name)]
 
 
@@ -115,7 +115,7 @@ def _exists(kind: str, name: str) -> bool:
 
 @cache
 def _functions(path: Path) -> frozenset[str]:
-    """Functions at the top of a file; none of a file that is not there."""
+    """Return the functions at the top of a file; none if the file is missing."""
     if not path.is_file():
         return frozenset()
     body = ast.parse(path.read_text(encoding="utf-8")).body
@@ -124,7 +124,7 @@ def _functions(path: Path) -> frozenset[str]:
 
 @cache
 def attacks() -> frozenset[str]:
-    """Names of all attacks, which are functions of a stage; no module is imported."""
+    """Return the names of all attacks, which are functions of a stage; no module is imported."""
     modules = (ROOT / "tests" / "attacks").glob("attacks_*.py")
     nodes = [node for path in modules for node in ast.parse(path.read_text("utf-8")).body]
     acts = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list]
@@ -132,5 +132,5 @@ def attacks() -> frozenset[str]:
 
 
 def _is_act(node: ast.FunctionDef) -> bool:
-    """Whether a function is given the stage of an attack."""
+    """Return whether a function is given the stage of an attack."""
     return [each.arg for each in node.args.args] == ["stage"]

@@ -1,8 +1,8 @@
 """`glm`: the effect of a group or a slope on every outcome, adjusted for covariates and for site.
 
 The analysis takes two rounds. The first learns location and scale of the outcomes and regresses the
-contrast on the covariates, with a small share of the budget. The second releases the weighted sum
-of every outcome for the contrast, and for other coefficients only if the study asks for all. Each
+contrast on the covariates, with a small share of the budget. The second releases every outcome's
+weighted sum for the contrast, and for other coefficients only if the study asks for all. Each
 release is one vector of blocks that have bounds and shares of their own. If the contrast compares
 groups, a round before these two releases the number of participants in the group at every site.
 docs/analyses/glm.md defines every sum, with its sensitivity and proof.

@@ -14,7 +14,7 @@ from consortium.algorithms.glm.rows import rows_of, there_of
 from consortium.base.formatting import number
 from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 
-_OFF = 0.25  # of the participants, in another group than the study expects
+_OFF = 0.25  # tolerated difference of the second group's fraction from the expected one
 _NAMED = 5
 _FEW = 5  # participants: no mean is reported for fewer
 _UNEVEN = 0.25  # asymmetry of the 10th and 90th percentiles around the median

@@ -19,13 +19,13 @@ from consortium.kernels.contrast_regression import Effects
 
 REPORTED = "reported"
 """State of an outcome whose numbers are not withheld."""
-_HALF = 0.5  # of an effect's standard error
+_HALF = 0.5  # largest bias, as a fraction of an effect's standard error
 _LEFT = 0.1  # share of a centre's distance from its starting value that may remain as bias
 # Correlation of sites' means and levels in a bias. The 0.7 of the error is half its square.
 _TOGETHER = 0.5
 _MOST_CLIPPED = 0.6
-_MOST_LOST = 0.3  # of an outcome's variance: correlated outcomes lose as much
-_TAIL_PART = 0.4  # of an effect's standard error: the remaining bias varies with its noise
+_MOST_LOST = 0.3  # fraction of an outcome's variance; correlated outcomes lose as much
+_TAIL_PART = 0.4  # fraction of an effect's standard error; the remaining bias varies with its noise
 _CAUSES = {
     "factors of a product": "the mean of a column used in a product or square differs from the "
     "stated one, which biases clipping (correct analysis.covariates)",

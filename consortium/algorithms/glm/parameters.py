@@ -16,7 +16,6 @@ from pydantic import (
 
 from consortium.algorithms.base import AnalysisParameters
 from consortium.algorithms.glm.formula import CONTRASTED, TERM, factors, without_levels, written_out
-from consortium.algorithms.glm.stats_model import StatsModel, formula_of
 from consortium.algorithms.units import Units
 from consortium.base.frozen_model import FrozenModel
 from consortium.errors import StudyError
@@ -90,20 +89,16 @@ class GlmParameters(AnalysisParameters):
 
     outcomes: ViewName | Annotated[tuple[ViewName, ...], Field(min_length=1)]
     """View, or views, with the outcomes. Every entry of them is regressed."""
-    formula: Annotated[str, StringConstraints(max_length=2000)] = ""
+    formula: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
     """Predictors, with + between them, as in `diagnosis + age + sex`. `diagnosis * age` means both
     columns and their product, `diagnosis:age` only the product, and `I(age**2)` a square. A column
     of several levels is replaced by dummy columns of every level except the first. Every site has a
     constant of its own."""
-    contrasts: Contrasts | Literal["all"] = Field(default_factory=dict)
+    contrasts: Contrasts | Literal["all"]
     """Name and column of the effect to estimate: a column of two levels (the second minus the
     first), `column=level` for a column with more, or a column with limits or a product, for its
     slope. Or 'all' for every coefficient, from which `consortium contrast` computes others without
     further privacy loss; the formula's first column then has the smallest errors."""
-    model: StatsModel | None = None
-    """BIDS Stats Model instead of `formula` and `contrasts`: the content of its file, which is also
-    YAML. It has one node of level Dataset; limits and levels of its columns are the study's. A
-    model without an exact equivalent is rejected."""
     groups: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
     """Nominal number of participants of each level of the contrast's column, in the levels' order,
     by site. The plan and its forecast use these numbers; the true ones are released with noise in a
@@ -161,31 +156,6 @@ class GlmParameters(AnalysisParameters):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_model(cls, values: Any, info: ValidationInfo) -> Any:
-        if not isinstance(values, dict) or values.get("model") is None:
-            return values
-        model = values["model"]
-        if isinstance(model, str):
-            raise ValueError(
-                "model: must be the content of the model's file, got a name. Sites approve a "
-                "single file; copy the content into it."
-            )
-        views = (info.context or {}).get("features") or ()
-        outcomes = values.get("outcomes", ())
-        levels = {
-            name: column.levels
-            for view in views
-            if view.name not in ((outcomes,) if isinstance(outcomes, str) else outcomes)
-            for name, column in view.single_columns
-        }
-        formula, contrasts = formula_of(StatsModel.model_validate(model), levels)
-        said = {"formula": formula, "contrasts": contrasts}
-        if any(values.get(name) and values[name] != own for name, own in said.items()):
-            raise ValueError("model: it replaces formula and contrasts. Remove these.")
-        return {**values, **said}
-
-    @model_validator(mode="before")
-    @classmethod
     def _always_counted(cls, values: Any) -> Any:
         if isinstance(values, dict) and "counts" in values:
             raise ValueError(
@@ -197,7 +167,7 @@ class GlmParameters(AnalysisParameters):
     @model_validator(mode="before")
     @classmethod
     def _one_contrast(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("contrasts"):
+        if isinstance(values, dict) and "contrasts" in values:
             asked = values["contrasts"]
             if asked != "all" and not (isinstance(asked, dict) and len(asked) == 1):
                 raise ValueError(
@@ -209,8 +179,6 @@ class GlmParameters(AnalysisParameters):
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> GlmParameters:
         self._views = tuple((info.context or {}).get("features") or ())
-        if not self.formula or not self.contrasts:
-            raise ValueError("formula: either 'formula' and 'contrasts' or 'model' is required")
         terms = self.terms
         if len(terms) > _MOST_TERMS:
             raise ValueError(f"formula: must have at most {_MOST_TERMS} columns and products")

@@ -76,10 +76,10 @@ def effect_meaning(plan: GlmPlan) -> str:
     if plan.columns.slope:
         return f"Change of the outcome, {unit}, with one public standard deviation of the column."
     one, other = group.compared
-    named = f"of '{one}' from '{other}'" if one else "of the second group from the first"
+    named = f"'{one}' from '{other}'" if one else "the second group from the first"
     own = plan.columns.products.rows
     where = ", at the public means of its factors in products" if (own == group.row).any() else ""
-    return f"Difference {named}, {unit}{where}."
+    return f"Difference of {named}, {unit}{where}."
 
 
 def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[str]) -> Table:

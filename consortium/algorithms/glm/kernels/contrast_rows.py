@@ -25,7 +25,7 @@ from consortium.kernels.contrast_regression import (
 )
 from consortium.kernels.shrinkage import shrinkage_factor
 
-_LEAST_VARIANCE = 0.3  # of a mean of outcomes, relative to that expected by their correlation
+_LEAST_VARIANCE = 0.3  # least variance of a mean of outcomes, relative to the expected variance
 _USUAL_DOUBT = 0.3  # relative standard deviation of that expectation
 # Least variance explained by covariates, and between sites, relative to single outcomes.
 _LEAST_PART = 0.05
