@@ -101,7 +101,7 @@ def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Tab
     chance = released.variances * (weights @ released.chance @ weights)
     total = chance + weights @ released.noise @ weights
     _told_apart(released, total[:, None, None])
-    found = tested_effects(values, chance, total, released.freedom, released.doubt)
+    found = tested_effects(values, chance, total, released.freedom, released.doubt, 0.0)
     half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
     columns = (
         values,

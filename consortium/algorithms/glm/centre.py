@@ -29,7 +29,7 @@ from consortium.algorithms.glm.compare import (
     compare_values,
 )
 from consortium.algorithms.glm.declared import compare_declared
-from consortium.algorithms.glm.estimation import ContrastRound, expected_of
+from consortium.algorithms.glm.estimation import ContrastRound, expected_of, known_effects
 from consortium.algorithms.glm.learned import persons_in, read_first_round
 from consortium.algorithms.glm.look import glm_counts, glm_norms, glm_slope_norms
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -178,7 +178,7 @@ class Glm(GlmPlan):
             learned = replace(learned, adjustment=own)
         expected = expected_of(plan, there, learned)
         sums_of = ContrastRound(plan, there, learned, stage, release)
-        found = estimate_effects(sums_of.outcomes, expected)
+        found = estimate_effects(sums_of.outcomes, expected, known_effects(plan, learned)[0])
         more = FurtherFindings(
             sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None,
             sums_of.means(expected, found, learned) if len(plan.columns.averages) else None,

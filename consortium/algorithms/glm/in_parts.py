@@ -22,6 +22,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     OutcomeCorrelation,
     SummedCorrelation,
 )
+from consortium.algorithms.glm.open_table import Curve
 from consortium.algorithms.glm.persons import standardize_outcomes
 from consortium.algorithms.glm.rows import RowsTable, Table, WithinUnits
 from consortium.privacy.clipping import clip_columns, clip_factors, column_norms, finite_values
@@ -110,6 +111,8 @@ class Outcomes:
     """Deviations of rows within units of several rows."""
     differs: Array | None = None
     """Weights of these rows, less their unit's mean: K x n."""
+    curve: Curve | None = None
+    """Curve of an open cohort."""
 
     def __len__(self) -> int:
         """Return V."""
@@ -327,6 +330,8 @@ class Outcomes:
             taken = np.ascontiguousarray(taken)
         elif taken.strides[0] > taken.strides[1]:
             taken = np.asfortranarray(taken)  # operations by participant are contiguous
+        if self.curve is not None:
+            taken = taken - self.curve.at(rows)
         return standardize_outcomes(taken, self.location[rows], self.scales[rows], self.limit)
 
 

@@ -21,7 +21,7 @@ from consortium.algorithms.units import Units
 from consortium.base.frozen_model import FrozenModel
 from consortium.errors import StudyError
 from consortium.views import View
-from consortium.views.base import Label, ViewName
+from consortium.views.base import BesideName, Label, ViewName
 
 _MOST_TERMS = 50
 _MOST_CORRELATION = 0.95
@@ -153,11 +153,16 @@ class GlmParameters(AnalysisParameters):
     smoothness: float | None = Field(default=None, ge=1, le=100)
     """With `basis: smooth` only: smoothness of the participants' images, as the full width of a
     Gaussian kernel at half its maximum in mm (applied smoothing and the images' own combined)."""
+    open: BesideName | None = None
+    """Table of an open cohort next to the study file: one row for each participant, and a column
+    for each outcome and for those columns of the formula that it has, in the study's units. It
+    replaces `norms` and `explained`, and gives the default of `covariates`; see below."""
     cutoff: float | None = Field(default=None, gt=0, le=1000)
     """With `basis: smooth` only: shortest wavelength in mm, about twice the finest detail. By
     default 1.25 to 2.5 times the smoothness, longer with more noise, among those that the voxels
     and a thousand maps allow."""
     _views: tuple[View, ...] = PrivateAttr(default=())
+    _open_norms: Any = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -230,6 +235,7 @@ class GlmParameters(AnalysisParameters):
         if self.shares is not None and self.groups:
             raise ValueError("shares: 'groups' already states the expected fractions. Remove one.")
         self._check_basis()
+        self._check_open()
         self._check_units()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
@@ -263,6 +269,39 @@ class GlmParameters(AnalysisParameters):
             raise ValueError("smoothness: is required by 'basis: smooth'")
         if self.importance or self.averages or len(self.outcome_views) > 1:
             raise ValueError("basis: smooth requires one contrast of one view, without averages")
+
+    def _check_open(self) -> None:
+        if self.open is None:
+            return
+        stated = [name for name in ("norms", "explained") if name in self.model_fields_set]
+        if stated:
+            raise ValueError(f"{stated[0]}: is taken from the open cohort. Remove {stated[0]}.")
+        if not self.open.endswith((".tsv", ".csv")):
+            raise ValueError("open: must be a table of participants (.tsv or .csv)")
+        if self.smooth:
+            raise ValueError(
+                "open: requires outcomes with a column each, so 'basis: smooth' is not possible. "
+                "Remove one of them."
+            )
+
+    @property
+    def open_file(self) -> str | None:
+        """File of an open cohort next to the study file."""
+        return self.open
+
+    @property
+    def open_norms(self) -> Any:
+        """`OpenNorms` that norms and covariates were taken from; None if a study states them."""
+        return self._open_norms
+
+    def take_open_norms(self, found: Any) -> None:
+        """Keep the `OpenNorms` that norms and covariates were taken from."""
+        self._open_norms = found
+
+    @property
+    def norms_source(self) -> str:
+        """Name of what states the norms, for people."""
+        return "analysis.norms" if self.open is None else "the open cohort"
 
     @property
     def declared(self) -> tuple[str, ...]:

@@ -39,9 +39,11 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     EqualCorrelation,
     OutcomeCorrelation,
 )
+from consortium.algorithms.glm.open_table import OpenNorms, with_open_table
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.ring import log_block, squares_block
 from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly_alike
+from consortium.algorithms.open_cohort import OpenTable
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
@@ -79,6 +81,14 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def __init__(
         self, parameters: GlmParameters, shape: Shape, outcomes: int | None = None
     ) -> None:
+        self.open: OpenNorms | None = None
+        if parameters.open is not None:
+            if not isinstance(shape.open_cohort, OpenTable):
+                raise StudyError(
+                    f"field 'analysis.open': {parameters.open} must be a table with a row for each "
+                    "participant. Name a .tsv or .csv file."
+                )
+            parameters, self.open = with_open_table(parameters, shape, shape.open_cohort)
         super().__init__(parameters, shape)
         self.columns: Columns = resolve(parameters, shape)
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
@@ -100,8 +110,15 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             places = smooth_places(parameters, shape)
             self.cutoff, self.design = self._smooth_design(places, cutoffs_of(parameters, places))
         else:
-            correlation = parameters.norms.correlation
-            self.design = self._design(EqualCorrelation(self.outcomes, correlation))
+            self.design = self._design(self._correlation)
+
+    @property
+    def _correlation(self) -> OutcomeCorrelation:
+        """Correlation of an open cohort that is large enough, or the same for all outcomes."""
+        known = None if self.open is None else self.open.matrix
+        if known is not None and known.entries == self.outcomes:
+            return known
+        return EqualCorrelation(self.outcomes, self.parameters.norms.correlation)
 
     def _design(self, likeness: OutcomeCorrelation) -> Design:
         parameters = self.parameters
@@ -344,11 +361,15 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def computed(self) -> dict[str, Array | float]:
-        """Chosen bound, and the coefficients of a test image in the smooth basis."""
+        """Chosen bound, norms of an open cohort, and a test image in the released numbers."""
         found: dict[str, Array | float] = {
             "height": self.choice.height,
             "contrast-reach": self.choice.contrast_reach,
         }
+        if self.open is not None:
+            known = self.likeness.encode(np.cos(np.arange(self.outcomes))[:, None])
+            found |= {"open": known, "open-slopes": self.open.fit.slopes}
+            found |= {"open-location": self.columns.location, "open-deviation": self.deviation}
         if isinstance(self.likeness, BasisCorrelation):
             image = np.cos(np.arange(self.likeness.entries))[:, None]
             found |= {"cutoff": self.cutoff, "basis": self.likeness.encode(image)}
