@@ -37,7 +37,6 @@ from consortium.views.table import TableView
 Flags = NDArray[np.bool_]
 
 _OPEN_SITES = slice(4, None, 5)  # of IMPAC
-_MOSTLY = 0.99  # of the participants, who must have an outcome
 _WIDE_AGES = 4.0, 90.0
 _WIDER, _SHIFT = 1.5, 0.5  # false tables: factor of deviations, and a shift in deviations
 
@@ -112,7 +111,7 @@ def _fcon(folder: Path) -> tuple[Cohort, Cohort]:
 
 
 def _measured(rows: list[dict[str, str]], name: str) -> bool:
-    return float(np.mean([_number(row[name]) > 0 for row in rows])) > _MOSTLY
+    return all(_number(row[name]) > 0 for row in rows)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -8,7 +8,6 @@ on the table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,12 +20,10 @@ from consortium.algorithms.glm.kernels.known_correlation import (
     known_correlation,
     mean_correlation,
 )
-from consortium.algorithms.glm.kernels.open_curve import (
+from consortium.algorithms.glm.kernels.open_regression import (
     WithinFit,
     centred_within,
     fit_within,
-    knots_of,
-    spline_terms,
 )
 from consortium.algorithms.glm.parameters import CovariateNorm, GlmParameters, Norms
 from consortium.algorithms.open_cohort import OpenTable
@@ -56,13 +53,7 @@ class OpenNorms:
     """Norms, correlation, curve and slopes of an open cohort. In the vector's unit."""
 
     fit: WithinFit
-    """Regression on the contrast's column, the covariates, and the terms of splines."""
-    columns: tuple[GlmEntry, ...]
-    """Column of the contrast and the covariates."""
-    present: Array
-    """Which of these columns the table has, boolean, length 1 + p."""
-    knots: tuple[tuple[int, tuple[float, ...]], ...]
-    """Position of each column that has a spline, and its knots in public standard deviations."""
+    """Regression on the contrast's column and the covariates, 1 + p columns."""
     persons: int
     left_out: int
     """Numbers of participants who are used, and who lack a value."""
@@ -71,18 +62,13 @@ class OpenNorms:
 
     @property
     def slopes(self) -> Array:
-        """Linear slopes on the contrast's column and the covariates, V x (1 + p)."""
-        return self.fit.slopes[:, : len(self.columns)]
-
-    @property
-    def known(self) -> Array:
-        """Which linear slopes are known, boolean, length 1 + p."""
-        return self.fit.varied[: len(self.columns)]
+        """Slopes on the contrast's column and the covariates, V x (1 + p); 0 if not known."""
+        return self.fit.slopes
 
     @property
     def knows_contrast(self) -> bool:
         """Whether the cohort has an estimate of the contrast."""
-        return bool(self.known[0])
+        return bool(self.fit.varied[0])
 
     @cached_property
     def correlation(self) -> float:
@@ -94,31 +80,20 @@ class OpenNorms:
         """Correlation of the outcomes; None if the cohort is too small for it."""
         return known_correlation(self.fit.left)
 
-    def terms(self, columns: Array) -> Array:
-        """Return the terms of the curve, q x n.
-
-        Parameters
-        ----------
-        columns : array, (1 + p) x n
-            A participant's column of the contrast (±½ for groups) and covariates, in public
-            standard deviations.
-        """
-        splines = [spline_terms(columns[place], knots) for place, knots in self.knots]
-        return np.vstack([columns, *splines])
-
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """Curve of an open cohort, which is subtracted from outcomes before anything is clipped."""
 
     slopes: Array
-    """V x q."""
-    terms: Array
-    """Terms of each row's own columns, q x n."""
+    """V x (1 + p)."""
+    columns: Array
+    """Column of the contrast (±½ for groups) and covariates of each row, in public standard
+    deviations: (1 + p) x n."""
 
     def at(self, rows: slice) -> Array:
         """Return the curve of some outcomes; no participant's depends on others."""
-        return product_of_columns(self.slopes[rows], self.terms)
+        return product_of_columns(self.slopes[rows], self.columns)
 
 
 def with_open_table(
@@ -149,26 +124,21 @@ def with_open_table(
     )
     columns = resolve(parameters, shape)
     x = _standardized(columns, values) * present[:, None]
-    knots = () if parameters.importance else _knots(entries, x, present)
-    terms = np.vstack([x, *(spline_terms(x[place], each) for place, each in knots)])
-    fit = fit_within(own, terms, sites)
+    fit = fit_within(own, x, sites)
     found = OpenNorms(
         fit=fit,
-        columns=entries,
-        present=present,
-        knots=knots,
         persons=own.shape[1],
         left_out=int((~complete).sum()),
         sites=int(sites.max()) + 1,
     )
-    location = (own - fit.slopes @ terms).mean(axis=1)
+    location = (own - fit.slopes @ x).mean(axis=1)
     norms = Norms(
         location=tuple(columns.own(location).tolist()),
         deviation=tuple((columns.units * fit.deviation).tolist()),
         correlation=min(found.correlation, 0.95),
     )
     explained = GlmParameters.model_fields["explained"].default
-    if found.known[1:].all():
+    if fit.varied[1:].all():
         explained *= _LEFT_OF_EXPLAINED
     parameters = parameters.model_copy(update={"norms": norms, "explained": explained})
     parameters.take_open_norms(found)
@@ -361,16 +331,3 @@ def _standardized(columns: Columns, values: Array) -> Array:
     if not columns.slope:
         x[0] = np.where(values[0] > columns.threshold, 0.5, -0.5)
     return np.asarray(x)
-
-
-def _knots(
-    entries: Sequence[GlmEntry], x: Array, present: Array
-) -> tuple[tuple[int, tuple[float, ...]], ...]:
-    """Return the knots of all covariates with limits; a contrast's own slope stays a line."""
-    places = [
-        place
-        for place, entry in enumerate(entries)
-        if place and present[place] and not entry.levels and not entry.product
-    ]
-    found = ((place, knots_of(x[place])) for place in places)
-    return tuple((place, knots) for place, knots in found if knots)

@@ -368,7 +368,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
         }
         if self.open is not None:
             known = self.likeness.encode(np.cos(np.arange(self.outcomes))[:, None])
-            found |= {"open": known, "open-slopes": self.open.fit.slopes}
+            found |= {"open": known, "open-slopes": self.open.slopes}
             found |= {"open-location": self.columns.location, "open-deviation": self.deviation}
         if isinstance(self.likeness, BasisCorrelation):
             image = np.cos(np.arange(self.likeness.entries))[:, None]

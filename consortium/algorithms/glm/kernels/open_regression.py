@@ -1,7 +1,6 @@
 """Regression of an open cohort's outcomes on its columns, within the cohort's own sites.
 
-The participants are public, so nothing here costs privacy. A restricted cubic spline of a column is
-linear beyond its outer knots, so that it stays small for participants of other ages.
+The participants are public, so nothing here costs privacy.
 """
 
 from dataclasses import dataclass
@@ -10,10 +9,6 @@ import numpy as np
 
 from consortium.base.array import Array
 
-_KNOTS = {30: (0.1, 0.5, 0.9), 100: (0.05, 0.35, 0.65, 0.95)}
-"""Quantiles of the knots, by least number of participants, as in Harrell's regression modeling
-strategies."""
-_LEAST_STEP = 0.1  # between knots, in public standard deviations
 _LEAST_VARIANCE = 0.02  # of a column within sites, in squared public standard deviations
 _COLLINEAR = 1e-6  # relative to the largest eigenvalue of the columns' correlation
 _LEAST_BETWEEN = 0.05**2
@@ -39,42 +34,6 @@ class WithinFit:
     """Standard error of the first slope, in these standard deviations; infinite without one."""
     between: float
     """Variance of the first slope between sites, in these squared standard deviations."""
-
-
-def knots_of(values: Array) -> tuple[float, ...]:
-    """Return the knots of a spline at fixed quantiles; empty if they are not well apart.
-
-    Parameters
-    ----------
-    values : array, length n
-        A column of the open cohort, in public standard deviations.
-    """
-    found = [quantiles for least, quantiles in _KNOTS.items() if len(values) >= least]
-    for quantiles in reversed(found):
-        knots = np.quantile(values, quantiles)
-        if (np.diff(knots) >= _LEAST_STEP).all():
-            return tuple(knots.tolist())
-    return ()
-
-
-def spline_terms(values: Array, knots: tuple[float, ...]) -> Array:
-    """Return the terms of a restricted cubic spline beyond the linear one: (knots - 2) x n.
-
-    Examples
-    --------
-    >>> spline_terms(np.array([-1.0, 0.0, 2.0, 3.0]), (0.0, 1.0, 2.0))
-    array([[0. , 0. , 1.5, 3. ]])
-    """
-    if not knots:
-        return np.zeros((0, len(values)))
-    *first, before, last = knots
-    cubes = {knot: np.maximum(values - knot, 0.0) ** 3 for knot in knots}
-    step = last - before
-    terms = [
-        cubes[knot] - cubes[before] * (last - knot) / step + cubes[last] * (before - knot) / step
-        for knot in first
-    ]
-    return np.array(terms) / (last - knots[0]) ** 2
 
 
 def fit_within(outcomes: Array, columns: Array, sites: Array) -> WithinFit:
