@@ -1,0 +1,86 @@
+"""What an open cohort alone gives for a contrast, and what a release is expected to add."""
+
+import math
+
+from consortium.algorithms.glm.kernels.with_open import combined_share
+from consortium.algorithms.glm.plan import GlmPlan
+from consortium.base.formatting import count
+from consortium.errors import StudyError
+
+_LEAST_GAIN = 0.05  # of the error of the open cohort alone
+
+ALONE = "the open cohort alone"
+BOTH = "with the open cohort"
+
+
+def errors_with_open(plan: GlmPlan, error: float) -> tuple[float, float, float] | None:
+    """Return the errors of the open cohort alone, by chance and in all, and of both together.
+
+    The error of the open cohort is that of its effects as estimates of the hospitals'. It includes
+    the variance of effects between the open cohort's own sites, because populations differ.
+
+    Parameters
+    ----------
+    error : float
+        Forecast standard error of the release.
+
+    Returns
+    -------
+    tuple of float, or None if the open cohort has no estimate of the contrast
+    """
+    if plan.open is None or not plan.open.knows_contrast:
+        return None
+    fit = plan.open.fit
+    alone = math.hypot(fit.error, math.sqrt(fit.between))
+    both = math.sqrt(combined_share(error**2, fit.error, fit.between)) * error
+    return fit.error, alone, both
+
+
+def check_gain(plan: GlmPlan, error: float) -> None:
+    """Raise StudyError if the release is expected to add nothing to the open cohort."""
+    found = errors_with_open(plan, error)
+    if found is None:
+        return
+    _, alone, both = found
+    if both > (1 - _LEAST_GAIN) * alone:
+        raise StudyError(
+            "field 'analysis.open': this study is expected to add nothing to its open cohort: as "
+            f"estimates for the hospitals, the cohort's own effects have an error of {alone:.2g} "
+            f"standard deviations, and the release would lower it to {both:.2g}. Raise ε, add "
+            "participants, or set analysis.anyway: true."
+        )
+
+
+def rows_with_open(plan: GlmPlan, error: float) -> list[tuple[str, float, float]]:
+    """Return name, error and error by chance of the open cohort alone, and of both together."""
+    found = errors_with_open(plan, error)
+    if found is None:
+        return []
+    chance, alone, both = found
+    return [(ALONE, alone, chance), (BOTH, both, both)]
+
+
+def caption_with_open(plan: GlmPlan) -> str:
+    """Return the meaning of these rows; empty if there are none."""
+    if plan.open is None or not plan.open.knows_contrast:
+        return ""
+    return (
+        f" The error of '{ALONE}' is that of its effects as estimates of the hospitals'; it "
+        "includes how much effects vary between the open cohort's own sites, which may be less "
+        f"than between both populations. Effects '{BOTH}' are not the hospitals' alone."
+    )
+
+
+def open_sentences(plan: GlmPlan) -> tuple[str, ...]:
+    """Return a sentence on what is taken from the open cohort's table, if there is one."""
+    found = plan.open
+    if found is None:
+        return ()
+    lacking = f"; {count(found.left_out, 'row')} without all values were left out"
+    sentence = (
+        f"Norms, correlations and slopes of the outcomes are from {plan.parameters.open}, a table "
+        f"of {count(found.persons, 'participant')} of an open cohort at "
+        f"{count(found.sites, 'site')}{lacking if found.left_out else ''}. What the table says of "
+        "a participant who is also in a hospital is public. The release is protected as for others."
+    )
+    return (sentence,)
