@@ -52,6 +52,9 @@ _EXAMPLE: Mapping[str, Any] = {
     "norms": {"deviation": 0.5},
     "anyway": True,
 }
+_OPEN = {name: value for name, value in _EXAMPLE.items() if name != "norms"} | {
+    "open": "cohort.tsv"
+}
 _COUNTED = {**_EXAMPLE, "groups": {}, "shares": 0.5}
 _SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
 _UNITS = {"sessions": True, "most_rows": 2}
@@ -128,6 +131,11 @@ class Glm(GlmPlan):
             mesh=True,
         ),
         Case({**_EXAMPLE, **_SMOOTH}, views=_VERTICES, mesh=True),
+        Case({**_OPEN, "formula": "group1 + z1 + z2"}, views=_VIEWS),
+        Case(
+            {**_OPEN, "formula": "z1 + group1", "contrasts": {"z": "z1"}, "groups": {}},
+            views=_VIEWS,
+        ),
     )
 
     def refuse_hopeless(self) -> None:

@@ -38,6 +38,7 @@ _SPARE = 20  # participants beyond the coefficients that are fitted
 _MISSING = ("", "n/a", "na", "nan", "null")
 _LARGEST = 1e12
 _LEAST_SPREAD = 1e-9  # standard deviation of an outcome, relative to its largest value
+_SMALLEST = 1e-11  # the same in its own unit
 _WITHIN_LIMITS = 0.5  # of the participants, whose values must be within a column's limits
 _LEAST_OF_LIMITS = 0.125
 """Least standard deviation of a covariate, relative to the distance of its limits: a cohort of one
@@ -209,7 +210,7 @@ def _outcomes(reader: _Reader, columns: Columns) -> Array:
     about = np.where(known, values - means[:, None], 0.0)
     spread = np.sqrt(np.square(about).sum(axis=1) / counts)
     largest = np.where(known, np.abs(values), 0.0).max(axis=1, initial=0.0)
-    flat = spread <= _LEAST_SPREAD * largest
+    flat = (spread <= _LEAST_SPREAD * largest) | (spread * columns.units < _SMALLEST)
     if flat.any():
         name = names[int(np.argmax(flat))]
         raise StudyError(
