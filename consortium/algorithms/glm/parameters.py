@@ -31,6 +31,7 @@ _FEW_OFF = 10
 number of participants."""
 # A coefficient, for one standard deviation of its column, is then as precise as the contrast.
 _IMPORTANCE = 0.5
+_EXPLAINED = 0.15
 
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
 Location = Annotated[float, Field(ge=-1e12, le=1e12)]
@@ -129,7 +130,7 @@ class GlmParameters(AnalysisParameters):
     """Largest expected difference of the groups in a covariate, in its standard deviations. State
     it if groups differ much, as the sexes do in head size (about 1.2): the budget and the forecast
     depend on it."""
-    explained: float = Field(default=0.15, gt=0, lt=1)
+    explained: float = Field(default=_EXPLAINED, gt=0, lt=1)
     """Fraction of an outcome's variance that the covariates explain, from the literature: a value
     that is too small makes p-values slightly too small if noise is large."""
     detect: float = Field(default=0.5, gt=0, le=10)
@@ -273,9 +274,9 @@ class GlmParameters(AnalysisParameters):
     def _check_open(self) -> None:
         if self.open is None:
             return
-        stated = [name for name in ("norms", "explained") if name in self.model_fields_set]
-        if stated:
-            raise ValueError(f"{stated[0]}: is taken from the open cohort. Remove {stated[0]}.")
+        for name, usual in (("norms", Norms()), ("explained", _EXPLAINED)):
+            if getattr(self, name) != usual:  # an approval states defaults
+                raise ValueError(f"{name}: is taken from the open cohort. Remove {name}.")
         if not self.open.endswith((".tsv", ".csv")):
             raise ValueError("open: must be a table of participants (.tsv or .csv)")
         if self.smooth:
