@@ -2,11 +2,13 @@
 
 import math
 
+from consortium.algorithms.findings import Cell
 from consortium.algorithms.glm.kernels.with_open import combined_share
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count
 from consortium.errors import StudyError
 
+_EMPTY = "–"
 _LEAST_GAIN = 0.05  # of the error of the open cohort alone
 
 ALONE = "the open cohort alone"
@@ -51,13 +53,13 @@ def check_gain(plan: GlmPlan, error: float) -> None:
         )
 
 
-def rows_with_open(plan: GlmPlan, error: float) -> list[tuple[str, float, float]]:
-    """Return name, error and error by chance of the open cohort alone, and of both together."""
+def rows_with_open(plan: GlmPlan, error: float) -> tuple[tuple[Cell, ...], ...]:
+    """Return rows of the forecast's table on the open cohort alone, and on both together."""
     found = errors_with_open(plan, error)
     if found is None:
-        return []
+        return ()
     chance, alone, both = found
-    return [(ALONE, alone, chance), (BOTH, both, both)]
+    return (ALONE, alone, chance, *(_EMPTY,) * 3), (BOTH, both, *(_EMPTY,) * 4)
 
 
 def caption_with_open(plan: GlmPlan) -> str:

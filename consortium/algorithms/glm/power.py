@@ -382,15 +382,13 @@ def tabulate_power(plan: GlmPlan) -> Table:
         )
         for name, (near, each) in found.items()
     ]
-    opened = rows_with_open(plan, found["as it is"][1].error)
-    rows += [(*row, Finding(), Finding(), Finding()) for row in opened]
     return Table(
         f"Expected errors of effects on {count} outcomes, in standard deviations within groups and "
         "sites: in total, from sampling only, and of the most precise site without noise. The "
         "least detectable effect is detected with power 0.8. "
         f"{_effective(plan, found['as it is'][1])}{caption_with_open(plan)}",
         ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
-        tuple(rows),
+        (*rows, *rows_with_open(plan, found["as it is"][1].error)),
     )
 
 
