@@ -1,10 +1,13 @@
 """A study with the table of an open cohort, from hospitals' files to a page that is verified."""
 
 import csv
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import glm_open_table
 from tests.end_to_end.test_mega_analysis import (
     DEVIATION,
     REGIONAL,
@@ -25,6 +28,7 @@ STUDY = {
     },
 }
 PERSONS, SITES = 200, 4
+ROOT = Path(__file__).parents[2]
 
 
 def make_cohort(path):
@@ -74,6 +78,23 @@ def test_a_study_with_an_open_cohort_becomes_a_page_and_is_verified(place):
     (kept,) = out.rglob("cohort.tsv")
     kept.write_text(kept.read_text(encoding="utf-8").replace("site1", "site2"), encoding="utf-8")
     assert enter("consortium", "verify", out, "--exchange", files.files.exchange).code != 0
+
+
+def test_the_page_and_the_example_show_what_is_planned_and_what_is_written(tmp_path):
+    said = enter("consortium", "plan", ROOT / "configs" / "glm-open.yaml")
+    assert said.code == 0, said.err
+    printed = {tuple(line.split("│")[n].strip() for n in (1, 2, 3)) for line in lines_of(said.out)}
+    page = (ROOT / "docs" / "analyses" / "glm.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| (as it is|.*open cohort.*) \| (\S+) \| (\S+) \|$", page, re.MULTILINE)
+    assert len(shown) == 3
+    assert set(shown) <= printed
+    glm_open_table.main(tmp_path / "again.tsv")
+    made = (tmp_path / "again.tsv").read_text(encoding="utf-8")
+    assert made == (ROOT / "configs" / "glm-open.tsv").read_text(encoding="utf-8")
+
+
+def lines_of(text):
+    return [line for line in text.splitlines() if line.count("│") > 4]
 
 
 def test_a_plan_and_an_assessment_state_what_the_open_cohort_gives(place):

@@ -154,14 +154,14 @@ class GlmParameters(AnalysisParameters):
     smoothness: float | None = Field(default=None, ge=1, le=100)
     """With `basis: smooth` only: smoothness of the participants' images, as the full width of a
     Gaussian kernel at half its maximum in mm (applied smoothing and the images' own combined)."""
-    open: BesideName | None = None
-    """Table of an open cohort next to the study file: one row for each participant, and a column
-    for each outcome and for those columns of the formula that it has, in the study's units. It
-    replaces `norms` and `explained`, and gives the default of `covariates`; see below."""
     cutoff: float | None = Field(default=None, gt=0, le=1000)
     """With `basis: smooth` only: shortest wavelength in mm, about twice the finest detail. By
     default 1.25 to 2.5 times the smoothness, longer with more noise, among those that the voxels
     and a thousand maps allow."""
+    open: BesideName | None = None
+    """Table of an open cohort next to the study file: one row for each participant, and a column
+    for each outcome and for those columns of the formula that it has, in the study's units. It
+    replaces `norms` and `explained`, and gives the default of `covariates`."""
     _views: tuple[View, ...] = PrivateAttr(default=())
     _open_norms: Any = PrivateAttr(default=None)
 
