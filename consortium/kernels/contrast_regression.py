@@ -281,12 +281,12 @@ def effects_of(
     """
     total = sampling + other
     return tested_effects(
-        sums / divisor,
-        sampling / divisor**2,
-        total / divisor**2,
-        freedom,
-        doubt / divisor**2,
-        offset,
+        effects=sums / divisor,
+        sampling=sampling / divisor**2,
+        total=total / divisor**2,
+        freedom=freedom,
+        doubt=doubt / divisor**2,
+        offset=offset,
     )
 
 
@@ -310,8 +310,8 @@ def tested_effects(
 
     The degrees of freedom are Satterthwaite's, ν (total/sampling)²: only the sampling variance is
     estimated, all other components are known. Intervals add effect² Var(D̂)/D̂² by the delta
-    method. Tests of no effect do not need the divisor, except for a known effect that is added: if
-    there is no effect, the sums contain its negative.
+    method. Tests of no effect do not need the divisor, except for a known effect that is added: the
+    sums contain its negative if the whole effect is zero.
 
     Parameters
     ----------

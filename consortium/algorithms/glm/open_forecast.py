@@ -1,22 +1,22 @@
-"""What an open cohort alone gives for a contrast, and what a release is expected to add."""
+"""Forecast error of only an open cohort, and of the release combined with it."""
 
 import math
 
 from consortium.algorithms.findings import Cell
-from consortium.algorithms.glm.kernels.with_open import combined_share
+from consortium.algorithms.glm.kernels.with_open import share_of_release
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count
 from consortium.errors import StudyError
 
 _EMPTY = "–"
-_LEAST_GAIN = 0.05  # of the error of the open cohort alone
+_LEAST_GAIN = 0.05  # least reduction, relative to the open cohort's error
 
-ALONE = "the open cohort alone"
+ALONE = "only the open cohort"
 BOTH = "with the open cohort"
 
 
 def errors_with_open(plan: GlmPlan, error: float) -> tuple[float, float, float] | None:
-    """Return the errors of the open cohort alone, by chance and in all, and of both together.
+    """Return the errors of only the open cohort, by chance and in all, and of both together.
 
     The error of the open cohort is that of its effects as estimates of the hospitals'. It includes
     the variance of effects between the open cohort's own sites, because populations differ.
@@ -34,7 +34,7 @@ def errors_with_open(plan: GlmPlan, error: float) -> tuple[float, float, float] 
         return None
     fit = plan.open.fit
     alone = math.hypot(fit.error, math.sqrt(fit.between))
-    both = math.sqrt(combined_share(error**2, fit.error, fit.between)) * error
+    both = math.sqrt(share_of_release(error**2, fit.error, fit.between)) * error
     return fit.error, alone, both
 
 
@@ -54,7 +54,7 @@ def check_gain(plan: GlmPlan, error: float) -> None:
 
 
 def rows_with_open(plan: GlmPlan, error: float) -> tuple[tuple[Cell, ...], ...]:
-    """Return rows of the forecast's table on the open cohort alone, and on both together."""
+    """Return rows of the forecast's table on only the open cohort, and on both together."""
     found = errors_with_open(plan, error)
     if found is None:
         return ()
@@ -69,12 +69,12 @@ def caption_with_open(plan: GlmPlan) -> str:
     return (
         f" The error of '{ALONE}' is that of its effects as estimates of the hospitals'; it "
         "includes how much effects vary between the open cohort's own sites, which may be less "
-        f"than between both populations. Effects '{BOTH}' are not the hospitals' alone."
+        f"than between both populations. Effects '{BOTH}' are not only the hospitals'."
     )
 
 
 def open_sentences(plan: GlmPlan) -> tuple[str, ...]:
-    """Return a sentence on what is taken from the open cohort's table, if there is one."""
+    """Return a sentence on the open cohort's table, if there is one."""
     found = plan.open
     if found is None:
         return ()
@@ -82,7 +82,8 @@ def open_sentences(plan: GlmPlan) -> tuple[str, ...]:
     sentence = (
         f"Norms, correlations and slopes of the outcomes are from {plan.parameters.open}, a table "
         f"of {count(found.persons, 'participant')} of an open cohort at "
-        f"{count(found.sites, 'site')}{lacking if found.left_out else ''}. What the table says of "
-        "a participant who is also in a hospital is public. The release is protected as for others."
+        f"{count(found.sites, 'site')}{lacking if found.left_out else ''}. If one of them is also "
+        "in a hospital, the table is public as before, and the release protects this participant "
+        "as it protects all others."
     )
     return (sentence,)

@@ -1,13 +1,14 @@
-"""Table of an open cohort: it replaces stated norms, and gives a curve and slopes of the outcomes.
+"""Table of an open cohort, which replaces stated norms and gives slopes of the outcomes.
 
-Its participants are public, so all of this is a constant of the study. Sites subtract the curve,
-which is a function of a participant's own columns, before anything is clipped. So no bound depends
-on the table.
+Its participants are public, so everything here is a constant of the study. Sites subtract the
+curve, which is a function of a participant's own columns, before anything is clipped. So no bound
+depends on the table.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +27,6 @@ from consortium.algorithms.glm.kernels.open_regression import (
     fit_within,
 )
 from consortium.algorithms.glm.parameters import CovariateNorm, GlmParameters, Norms
-from consortium.algorithms.open_cohort import OpenTable
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 from consortium.kernels.tiles import product_of_columns
@@ -39,13 +39,13 @@ _MISSING = ("", "n/a", "na", "nan", "null")
 _LARGEST = 1e12
 _LEAST_SPREAD = 1e-9  # standard deviation of an outcome, relative to its largest value
 _SMALLEST = 1e-11  # the same in its own unit
-_WITHIN_LIMITS = 0.5  # of the participants, whose values must be within a column's limits
+_WITHIN_LIMITS = 0.5  # least share of participants with values within a column's limits
 _LEAST_OF_LIMITS = 0.125
 """Least standard deviation of a covariate, relative to the distance of its limits: a cohort of one
 age must not clip all others."""
 _LEFT_OF_EXPLAINED = 1 / 3
 """Share of the usual variance by covariates that remains after the curve, because populations
-differ. A choice, on the safe side of what was measured."""
+differ. A choice."""
 _SHOWN = 60  # characters of a cell in a message
 
 
@@ -57,7 +57,7 @@ class OpenNorms:
     """Regression on the contrast's column and the covariates, 1 + p columns."""
     persons: int
     left_out: int
-    """Numbers of participants who are used, and who lack a value."""
+    """Numbers of participants with all values, and of those without."""
     sites: int
     """Number of the open cohort's sites."""
 
@@ -97,18 +97,21 @@ class Curve:
         return product_of_columns(self.slopes[rows], self.columns)
 
 
-def with_open_table(
-    parameters: GlmParameters, shape: Shape, table: OpenTable
-) -> tuple[GlmParameters, OpenNorms]:
+def with_open_table(parameters: GlmParameters, shape: Shape) -> tuple[GlmParameters, OpenNorms]:
     """Return parameters with the norms of an open cohort's table, and its curve.
 
     Stated means and deviations of columns stay, since hospitals may have participants of other
     ages. Raises StudyError if the table lacks an outcome, or has unusable values.
     """
-    if parameters.open_norms is not None:  # of a plan that is made again
+    if parameters.open_norms is not None:  # when a plan is made again
         return parameters, parameters.open_norms
+    if shape.open_table is None:
+        raise StudyError(
+            f"field 'analysis.open': {parameters.open} must be a table with a row for each "
+            "participant. Name a .tsv or .csv file."
+        )
     columns = resolve(parameters, shape)
-    reader = _Reader(table)
+    reader = _Reader(shape.open_table.names, shape.open_table.cells)
     own = _outcomes(reader, columns)
     sites = reader.sites
     entries = (columns.group, *columns.covariates_of)
@@ -149,9 +152,9 @@ def with_open_table(
 class _Reader:
     """Cells of a table by the names of its columns."""
 
-    def __init__(self, table: OpenTable) -> None:
-        self._places = {name: place for place, name in enumerate(table.names)}
-        self._cells = table.cells
+    def __init__(self, names: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+        self._places = {name: place for place, name in enumerate(names)}
+        self._cells = cells
 
     def has(self, name: str) -> bool:
         """Return whether the table has a column."""

@@ -21,7 +21,7 @@ from consortium.algorithms.units import Units
 from consortium.base.frozen_model import FrozenModel
 from consortium.errors import StudyError
 from consortium.views import View
-from consortium.views.base import BesideName, Label, ViewName
+from consortium.views.base import Label, ViewName
 
 _MOST_TERMS = 50
 _MOST_CORRELATION = 0.95
@@ -158,7 +158,7 @@ class GlmParameters(AnalysisParameters):
     """With `basis: smooth` only: shortest wavelength in mm, about twice the finest detail. By
     default 1.25 to 2.5 times the smoothness, longer with more noise, among those that the voxels
     and a thousand maps allow."""
-    open: BesideName | None = None
+    open: str | None = None
     """Table of an open cohort next to the study file: one row for each participant, and a column
     for each outcome and for those columns of the formula that it has, in the study's units. It
     replaces `norms` and `explained`, and gives the default of `covariates`."""

@@ -43,7 +43,6 @@ from consortium.algorithms.glm.open_table import OpenNorms, with_open_table
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.ring import log_block, squares_block
 from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly_alike
-from consortium.algorithms.open_cohort import OpenTable
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
@@ -83,12 +82,7 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     ) -> None:
         self.open: OpenNorms | None = None
         if parameters.open is not None:
-            if not isinstance(shape.open_cohort, OpenTable):
-                raise StudyError(
-                    f"field 'analysis.open': {parameters.open} must be a table with a row for each "
-                    "participant. Name a .tsv or .csv file."
-                )
-            parameters, self.open = with_open_table(parameters, shape, shape.open_cohort)
+            parameters, self.open = with_open_table(parameters, shape)
         super().__init__(parameters, shape)
         self.columns: Columns = resolve(parameters, shape)
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V

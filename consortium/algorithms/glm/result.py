@@ -28,7 +28,7 @@ from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
 )
-from consortium.algorithms.glm.kernels.with_open import combine
+from consortium.algorithms.glm.kernels.with_open import shrink_to_open
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.open_forecast import open_sentences
@@ -136,7 +136,7 @@ def _with_open(
         return {}
     fit = plan.open.fit
     opened = learned.unit * known_effects(plan, learned)[0]
-    both = combine(
+    both = shrink_to_open(
         effects=learned.unit * found.each.effects,
         errors=learned.unit * found.each.errors,
         opened=opened,

@@ -19,7 +19,7 @@ _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
 _EFFECTS = ("view", "entry", *_NUMBERS, "found", "state", "deviation")
 _WITH_OPEN = ("open", "with_open", "with_open_error")
 _NOT_ALONE = (
-    " Columns open and with_open are not of the hospitals alone: open is the effect in the open "
+    " Columns open and with_open are not only of the hospitals: open is the effect in the open "
     "cohort, and with_open the hospitals' effect shrunk towards it in proportion to noise."
 )
 _MEANS = ("group", "outcomes", *_NUMBERS, "found", "state")
@@ -55,7 +55,7 @@ _ABOUT = {
     "error and interval are in the outcome's own unit.",
     "open": "Effect in the open cohort, which has no noise: not of the hospitals.",
     "with_open": "Effect of the hospitals, shrunk towards that of the open cohort in proportion to "
-    "the noise of their difference: not of the hospitals alone, and not for discoveries.",
+    "the noise of their difference: not only of the hospitals, and not for discoveries.",
     "with_open_error": "Standard error of with_open, if both populations differ by outcome as "
     "estimated from all outcomes together.",
 }

@@ -10,8 +10,8 @@ from consortium.base.array import Array
 
 _LEAST_EIGENVALUE = 0.02
 PER_OUTCOME = 4
-"""Minimum number of participants per outcome. With fewer, the matrix was no better than one
-correlation for all outcomes."""
+"""Minimum number of participants per outcome. With fewer, one correlation for all outcomes gave
+errors that were as small."""
 MOST_OUTCOMES = 1000
 _LEAST_EVEN = 0.1
 _MOST_EVEN = 0.5

@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.base.array import Array
 
-_LEAST_VARIANCE = 0.02  # of a column within sites, in squared public standard deviations
+_LEAST_VARIANCE = 0.02  # within sites, in squared public standard deviations of a column
 _COLLINEAR = 1e-6  # relative to the largest eigenvalue of the columns' correlation
 _LEAST_BETWEEN = 0.05**2
 """Least variance of a slope between sites, in squared standard deviations of the outcome. A choice:
@@ -56,7 +56,8 @@ def fit_within(outcomes: Array, columns: Array, sites: Array) -> WithinFit:
     left = y - slopes @ x
     freedom = max(y.shape[1] - len(np.unique(sites)) - int(varied.sum()), 1)
     deviation = np.sqrt(np.square(left).sum(axis=1) / freedom)
-    error, between = np.inf, 0.0
+    error = np.inf
+    between = 0.0
     if varied[0]:
         own = (inverse @ x[varied])[0]
         error = float(np.linalg.norm(own))
@@ -64,7 +65,14 @@ def fit_within(outcomes: Array, columns: Array, sites: Array) -> WithinFit:
         column = own / error**2
         alone = (left + np.outer(slopes[:, 0], column)) / deviation[:, None]
         between = _between_sites(alone, column, sites)
-    return WithinFit(slopes, varied, left, deviation, error, between)
+    return WithinFit(
+        slopes=slopes,
+        varied=varied,
+        left=left,
+        deviation=deviation,
+        error=error,
+        between=between,
+    )
 
 
 def centred_within(values: Array, sites: Array) -> Array:

@@ -13,17 +13,17 @@ _CLEARLY = 2.0  # standard errors
 _HALF = 0.5
 
 
-class Combined(NamedTuple):
-    """Combined effects, which are not the hospitals' alone."""
+class ShrunkEffects(NamedTuple):
+    """Effects of both together, which are not only the hospitals'."""
 
     values: Array
     errors: Array
     """Effects and their standard errors, length V."""
 
 
-def combine(
+def shrink_to_open(
     effects: Array, errors: Array, opened: Array, error: float, between: float, freedom: float
-) -> Combined:
+) -> ShrunkEffects:
     """Shrink effects towards those of an open cohort, in proportion to the noise of the difference.
 
     The difference of both populations is assumed to be normal, with the same variance for every
@@ -43,7 +43,7 @@ def combine(
 
     Examples
     --------
-    >>> found = combine(np.zeros(2), np.ones(2), np.ones(2), 0.0, 1.0, 1.0)
+    >>> found = shrink_to_open(np.zeros(2), np.ones(2), np.ones(2), 0.0, 1.0, 1.0)
     >>> bool((0 < found.values).all() and (found.values < 1).all() and (found.errors < 1).all())
     True
     """
@@ -52,11 +52,11 @@ def combine(
     found = max(float(np.square(effects - opened).mean()) - chance, 0.0)
     doubt = float(np.sqrt(2 / freedom)) * chance
     apart = max(found + _DOUBTED * doubt, between, _LEAST_BETWEEN)
-    own = combined_share(squares, error, apart)
-    return Combined(opened + own * (effects - opened), np.sqrt(own * squares))
+    own = share_of_release(squares, error, apart)
+    return ShrunkEffects(opened + own * (effects - opened), np.sqrt(own * squares))
 
 
-def combined_share(squares: Array | float, error: float, between: float) -> Array:
+def share_of_release(squares: Array | float, error: float, between: float) -> Array:
     """Return the weight of effects with these squared errors, next to an open cohort's."""
     width = error**2 + between
     return np.asarray(width / (width + squares))
