@@ -59,7 +59,7 @@ PARTS = (
         "in_parts",
         "look",
         "site",
-        "open_forecast",
+        "open_power",
         "compare",
         "centring",
         "learned",

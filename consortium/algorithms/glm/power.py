@@ -13,7 +13,7 @@ from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN, clipped_at
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.learned import Learned
-from consortium.algorithms.glm.open_forecast import (
+from consortium.algorithms.glm.open_power import (
     caption_with_open,
     check_gain,
     rows_with_open,

@@ -31,7 +31,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
 from consortium.algorithms.glm.kernels.with_open import shrink_to_open
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
-from consortium.algorithms.glm.open_forecast import open_sentences
+from consortium.algorithms.glm.open_power import open_sentences
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import DETECTABLE, update_forecast
 from consortium.algorithms.glm.smooth import basis_sentences
