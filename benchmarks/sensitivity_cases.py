@@ -21,11 +21,14 @@ from consortium.algorithms.base import (
     NeighbourAnswers,
     Query,
 )
+from consortium.algorithms.open_cohort import OpenTable
+from consortium.errors import StudyError
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
 from consortium.simulation.array_data import ArrayData
-from tests.support.cases import CASES, drive, prepared, shape_of
+from tests.support.cases import CASES, drive, entries_of, prepared, shape_of
+from tests.support.open_tables import hostile_tables
 
 _BOUND_BY_NOISE, _NOISE = ("glm",), 0.3
 _WHOLE = "whole"
@@ -184,7 +187,30 @@ def _recorded() -> Iterator[tuple[list[str], Attack]]:
 
 
 def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
-    algorithm, parameters, sites = prepared(name, case)
+    """Yield the attacks on an example, and on it with every hostile table that is not refused."""
+    _, _, sites = prepared(name, case)
+    yield from _attacks_on(name, case, sites)
+    for kind, table in _tables_against(case).items():
+        for site in sites:
+            site.extent = replace(site.extent, open_cohort=table)
+        try:
+            for attack in _attacks_on(name, case, sites):
+                yield replace(attack, name=f"{attack.name} ({kind})")
+        except StudyError:
+            continue
+
+
+def _tables_against(case: Case) -> dict[str, OpenTable]:
+    if not str(case.analysis.get("open", "")).endswith(".tsv"):
+        return {}
+    names = entries_of(case)
+    outcomes = dict(case.views)[case.analysis["outcomes"]]
+    levels = [name for name in names if name.startswith("group")]
+    return cast("dict[str, OpenTable]", hostile_tables(names, outcomes, levels))
+
+
+def _attacks_on(name: str, case: Case, sites: Sequence[ArrayData]) -> Iterator[Attack]:
+    algorithm, parameters, _ = prepared(name, case)
     # Where bounds depend on the noise, those of a study that has some are attacked.
     known = _NOISE if name in _BOUND_BY_NOISE else 0.0
     plan = algorithm(parameters, shape_of(sites, known))

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import null_space, orth
 
-from consortium.algorithms.open_cohort import OpenCohort
+from consortium.algorithms.open_cohort import OpenCohort, OpenTable
 from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import MapExtent
@@ -198,6 +198,11 @@ class Shape:
     """Participants of an open cohort that the analysis names."""
     labels: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """Names of all views' entries, empty where there is none; a plan fills them in."""
+
+    @property
+    def open_table(self) -> OpenTable | None:
+        """Table of the open cohort that the analysis names; None if there is none."""
+        return self.open_cohort if isinstance(self.open_cohort, OpenTable) else None
 
     @property
     def entry_names(self) -> list[tuple[str, str | int]]:

@@ -10,6 +10,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NeighbourAnswers, Places, Release, Templates
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
+from tests.support.open_tables import make_table
 from tests.support.surfaces import TINY
 
 SITES = ("north", "east", "south", "west")
@@ -94,8 +95,23 @@ def prepared(name, case):
 def sites_for(case):
     """Return the sites of an example."""
     if case.views:
-        return make_feature_sites(case.views, rows=case.rows, surfaces=surfaces_for(case))
+        surfaces, cohort = surfaces_for(case), open_table_for(case)
+        return make_feature_sites(case.views, rows=case.rows, surfaces=surfaces, cohort=cohort)
     return make_sites(case.unit, templates=templates_for(case), places=places_for(case))
+
+
+def open_table_for(case):
+    """Return the table of an open cohort for an example that names one."""
+    if not case.analysis.get("open"):
+        return None
+    names = entries_of(case)
+    return make_table(names, [name for name in names if name.startswith("group")])
+
+
+def entries_of(case):
+    """Return the names of the columns of an example's tables, the outcomes first."""
+    views = sorted(case.views, key=lambda view: view[0] != case.analysis["outcomes"])
+    return [f"{name}{n}" for name, many in views for n in range(1, many + 1)]
 
 
 def surfaces_for(case):
@@ -118,20 +134,25 @@ def templates_for(case, features=6):
     return Templates((np.eye(features, case.templates) + 0.2 * noise).astype(np.float32))
 
 
-def sites_of(table, views, counts, surfaces=None):
+def sites_of(table, views, counts, surfaces=None, cohort=None):
     """Return sites with neighbouring columns of a D x M table."""
     ends = np.cumsum(counts)[:-1]
     return [
-        ArrayData([person[:, None] for person in part.T], views=views, surface_places=surfaces)
+        ArrayData(
+            [person[:, None] for person in part.T],
+            views=views,
+            surface_places=surfaces,
+            open_cohort=cohort,
+        )
         for part in np.split(table, ends, axis=1)
     ]
 
 
-def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0, rows=1, surfaces=None):
+def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0, rows=1, surfaces=None, cohort=None):
     """Return sites of participants with the given number of rows, entries between -1 and 1."""
     size = rows * sum(count for _, count in views)
     table = np.random.default_rng(seed).uniform(-1, 1, (size, sum(persons)))
-    return sites_of(table.astype(np.float32), views, persons, surfaces)
+    return sites_of(table.astype(np.float32), views, persons, surfaces, cohort)
 
 
 def make_sites(

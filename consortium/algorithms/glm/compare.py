@@ -143,7 +143,7 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         place = int(np.argmax(far))
         found.append(
             f"{_named(columns, far)} are here more than two stated standard deviations from the "
-            f"location in analysis.norms ({number(own[place])} instead of "
+            f"location in {parameters.norms_source} ({number(own[place])} instead of "
             f"{number(stated[place])}). Locations are learned, and a small difference costs little "
             "precision. Check that the unit is the study's."
         )
@@ -152,7 +152,7 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         own, stated = (columns.units * values for values in (scales, usual))
         found.append(
             f"{_named(columns, wide)} vary here by less than a fourth or more than four times the "
-            f"deviation in analysis.norms ({number(own[place])} instead of "
+            f"deviation in {parameters.norms_source} ({number(own[place])} instead of "
             f"{number(stated[place])}). Check that the unit is the study's."
         )
     return tuple(found)

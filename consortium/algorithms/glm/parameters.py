@@ -30,6 +30,7 @@ _FEW_OFF = 10
 number of participants."""
 # A coefficient, for one standard deviation of its column, is then as precise as the contrast.
 _IMPORTANCE = 0.5
+_EXPLAINED = 0.15
 
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
 Location = Annotated[float, Field(ge=-1e12, le=1e12)]
@@ -124,7 +125,7 @@ class GlmParameters(AnalysisParameters):
     """Largest expected difference of the groups in a covariate, in its standard deviations. State
     it if groups differ much, as the sexes do in head size (about 1.2): the budget and the forecast
     depend on it."""
-    explained: float = Field(default=0.15, gt=0, lt=1)
+    explained: float = Field(default=_EXPLAINED, gt=0, lt=1)
     """Fraction of an outcome's variance that the covariates explain, from the literature: a value
     that is too small makes p-values slightly too small if noise is large."""
     detect: float = Field(default=0.5, gt=0, le=10)
@@ -152,7 +153,12 @@ class GlmParameters(AnalysisParameters):
     """With `basis: smooth` only: shortest wavelength in mm, about twice the finest detail. By
     default 1.25 to 2.5 times the smoothness, longer with more noise, among those that the voxels
     and a thousand maps allow."""
+    open: str | None = None
+    """Table of an open cohort next to the study file: one row for each participant, and a column
+    for each outcome and for those columns of the formula that it has, in the study's units. It
+    replaces `norms` and `explained`, and gives the default of `covariates`."""
     _views: tuple[View, ...] = PrivateAttr(default=())
+    _open_norms: Any = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -198,6 +204,7 @@ class GlmParameters(AnalysisParameters):
         if self.shares is not None and self.groups:
             raise ValueError("shares: 'groups' already states the expected fractions. Remove one.")
         self._check_basis()
+        self._check_open()
         self._check_units()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
@@ -231,6 +238,39 @@ class GlmParameters(AnalysisParameters):
             raise ValueError("smoothness: is required by 'basis: smooth'")
         if self.importance or self.averages or len(self.outcome_views) > 1:
             raise ValueError("basis: smooth requires one contrast of one view, without averages")
+
+    def _check_open(self) -> None:
+        if self.open is None:
+            return
+        for name, usual in (("norms", Norms()), ("explained", _EXPLAINED)):
+            if getattr(self, name) != usual:  # an approval states defaults
+                raise ValueError(f"{name}: is taken from the open cohort. Remove {name}.")
+        if not self.open.endswith((".tsv", ".csv")):
+            raise ValueError("open: must be a table of participants (.tsv or .csv)")
+        if self.smooth:
+            raise ValueError(
+                "open: requires outcomes with a column each, so 'basis: smooth' is not possible. "
+                "Remove one of them."
+            )
+
+    @property
+    def open_file(self) -> str | None:
+        """File of an open cohort next to the study file."""
+        return self.open
+
+    @property
+    def open_norms(self) -> Any:
+        """`OpenNorms` that norms and covariates were taken from; None if a study states them."""
+        return self._open_norms
+
+    def take_open_norms(self, found: Any) -> None:
+        """Keep the `OpenNorms` that norms and covariates were taken from."""
+        self._open_norms = found
+
+    @property
+    def norms_source(self) -> str:
+        """Name of what states the norms, for people."""
+        return "analysis.norms" if self.open is None else "the open cohort"
 
     @property
     def declared(self) -> tuple[str, ...]:
