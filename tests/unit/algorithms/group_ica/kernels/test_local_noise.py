@@ -72,20 +72,23 @@ def test_networks_that_noise_with_local_strength_explains_in_part_are_found():
 
 @cache
 def noise(kind):
-    """Return local noise that is stronger at the edge, wider at the edge, or symmetric in front."""
+    """Return local noise by kind: it differs at the edge, in front, or from back to front."""
     even, outer = LocalNoise.even(0.0, NEIGHBOURS), RADIUS > 0.75
     ones = np.ones(SIZE)
+    front = (PLACES[:, 1] - PLACES[:, 1].min()) / np.ptp(PLACES[:, 1])
     fields = {
         "stronger": (np.where(outer, 2.5, 1.0), ones, 0.0 * ones),
         "wider": (ones, np.where(outer, 1.6, 1.0), 0.0 * ones),
         "symmetric": (ones, ones, np.where(PLACES[:, 1] > 0, 0.9, 0.05)),
+        "rising": (1.0 + 2.0 * front, ones, 0.0 * ones),
     }
     return LocalNoise(*fields[kind], even.central)
 
 
-@pytest.mark.parametrize("kind", ["stronger", "wider", "symmetric"])
-def test_noise_that_differs_between_places_has_no_network(kind):
-    covariance = noise(kind).covariance(PLACES, EVEN, (18.0, 2))
+@pytest.mark.parametrize("length", [15.0, 18.0])
+@pytest.mark.parametrize("kind", ["stronger", "wider", "symmetric", "rising"])
+def test_noise_that_differs_between_places_has_no_network(kind, length):
+    covariance = noise(kind).covariance(PLACES, EVEN, (length, 2))
     values, vectors = np.linalg.eigh(covariance)
     matrix = mean_projector(vectors * np.sqrt(np.maximum(values, 0.0)), 12)
     _, smooth, white = beyond(matrix, 12)
