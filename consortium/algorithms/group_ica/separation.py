@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.group_ica.kernels.agreement import of_replays
 from consortium.algorithms.group_ica.kernels.network_nulls import (
-    beyond_nulls,
+    beyond_null,
+    beyond_smooth,
     contrast_of_chance,
     white_null,
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothPlaces,
-    fit_smooth,
+    SmoothRelease,
     surface_covariances,
 )
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
@@ -101,7 +102,7 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
     expected = of_replays(again) if parameters.separation == "varimax" else again
     found = expected >= parameters.least
     if found.any():
-        found &= _significant(released, directions, networks, way, generator)
+        found = _significant(released, directions, networks, found, way, generator)
     return Separated(directions, networks, expected, found)
 
 
@@ -124,18 +125,21 @@ def _significant(
     released: GroupRelease,
     directions: NoisyDirections,
     networks: Networks,
+    reliable: NDArray[np.bool_],
     way: SeparationMethod,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Return which components exceed both nulls, or the white one if the basis has no places."""
+    """Return which reliable components exceed both nulls, or white noise without places."""
     parameters = released.plan.parameters
     weights = networks.weights
     places = released.places
     matrix = released.matrix
-    nulls = (
-        (white_null(directions),)
-        if places is None
-        else fit_smooth(
+    count = directions.count
+    if places is None:
+        white = white_null(directions)
+        kept = reliable & beyond_null(matrix, white, weights, way, count, generator)
+    else:
+        smooth = SmoothRelease(
             matrix=matrix,
             places=places,
             deviation=released.deviation,
@@ -143,15 +147,7 @@ def _significant(
             persons=released.persons,
             volumes=round(released.plan.shape.mean_length),
         )
-    )
-    kept = beyond_nulls(
-        matrix=matrix,
-        nulls=nulls,
-        weights=weights,
-        way=way,
-        count=directions.count,
-        generator=generator,
-    )
+        kept = beyond_smooth(smooth, weights, reliable, way, count, generator)
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)
