@@ -105,9 +105,9 @@ def parts(folder: Path, persons: int) -> None:
             "a participant: disk, digest compared, once in a process",
             processor(lambda: _digest(block)),
         ),
-        ("a participant: second moment, product alone", product),
-        ("a participant: second moment, clip of a participant beside it", person - product),
-        ("a participant: second moment, clip of every volume beside it", volumes - product),
+        ("a participant: second moment, only the product", product),
+        ("a participant: second moment, clip of a participant with it", person - product),
+        ("a participant: second moment, clip of every volume with it", volumes - product),
         ("a participant: group_ica, directions", processor(lambda: _directions(block))),
         ("a round: noise, one vector", processor(lambda: sampler.draw(1 << 20, size))),
         (

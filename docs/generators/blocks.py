@@ -96,7 +96,7 @@ def _layers() -> str:
             for layer in contract["layers"]:
                 rooms = [room.strip() for room in layer.split("|")]
                 rows += [[f"`{package}/{room}`", _purpose(package, room)] for room in rooms]
-    return table(["room, high to low", "what is in it"], rows)
+    return table(["room, high to low", "content"], rows)
 
 
 def _purpose(package: str, room: str) -> str:
