@@ -123,6 +123,20 @@ def peak_region(run: Finished, shown: ShownMap) -> str:
     return "" if region is None else f"near {region.name}, {region.network} network"
 
 
+def region_name(run: Finished, shown: ShownMap) -> str:
+    """Return only the name of the region of a map's peak, empty if there is none."""
+    where = peak_region(run, shown)
+    name = where.removeprefix("in ").removeprefix("near ").partition(",")[0]
+    return "" if name == NO_REGION else name
+
+
+def full_name(run: Finished, shown: ShownMap) -> str:
+    """Return a map's name for people, with the region of its peak if it is only numbered."""
+    region = region_name(run, shown)
+    numbered = shown.name == f"Component {shown.name.rpartition(' ')[2]}"
+    return f"{shown.name}: {region}" if region and numbered else shown.name
+
+
 def map_anchor(key: str, number: int) -> str:
     """Return the anchor of a set's map, counted from 0."""
     return f"{re.sub('[^A-Za-z0-9_-]', '-', key)}-{number + 1}"

@@ -10,7 +10,7 @@ from consortium.base.formatting import number
 from consortium.report.brain_figures import draw_map, draw_mosaic, draw_surface
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
-from consortium.report.shown_maps import NO_REGION, ShownMap, peak_region
+from consortium.report.shown_maps import ShownMap, full_name, peak_region
 from consortium.report.viewer import NAME as VIEWER
 from consortium.space.mesh import SIDE_NAMES, Mesh
 
@@ -62,15 +62,12 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
         Below the pictures.
     """
     where = peak_region(run, shown)
-    name = shown.name
     place = f"{peak_text(tuple(shown.peak))} ({where})" if where else peak_text(tuple(shown.peak))
-    region = where.removeprefix("in ").removeprefix("near ").partition(",")[0]
-    if region and region != NO_REGION and name == f"Component {name.rpartition(' ')[2]}":
-        name = f"{name}: {region}"
+    name = full_name(run, shown)
     facts = (*first, ("Peak x, y, z", place), *_alike(run, shown), *last)
-    drawn = shown.grid, shown.values, shown.peak, shown.threshold, shown.name, shown.units
+    drawn = shown.grid, shown.values, shown.peak, shown.threshold, name, shown.units
     pictures = draw_map(*drawn)
-    more = (draw_mosaic(shown.grid, shown.values, shown.threshold, shown.name),)
+    more = (draw_mosaic(shown.grid, shown.values, shown.threshold, name),)
     link = f"{VIEWER}#{shown.ident}" if shown.coloured else ""
     return Card(shown.ident, name, facts, (Drawing(pictures, note, more=more),), viewer=link)
 

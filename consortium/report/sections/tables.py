@@ -9,7 +9,7 @@ from consortium.algorithms.base import Table
 from consortium.base.formatting import count, number
 from consortium.report.finished import Finished
 from consortium.report.sections.base import PageSection
-from consortium.report.shown_maps import ShownMap, set_maps
+from consortium.report.shown_maps import ShownMap, full_name, set_maps
 from consortium.report.tables import cell_text
 
 MOST = 50
@@ -51,12 +51,12 @@ def rows(run: Finished, shown: ShownMap) -> Rows:
     return tuple(rows_found)
 
 
-def caption(shown: ShownMap) -> str:
+def caption(run: Finished, shown: ShownMap) -> str:
     """Describe the table."""
     return (
-        f"Peaks of {shown.name}: {count(shown.coloured, 'voxel')} in clusters that touch, by sign; "
-        "letters are further peaks of a cluster, 8 mm apart or more. All voxels are in the image"
-        f" files, and at most {MOST} peaks here."
+        f"Peaks of {full_name(run, shown)}: {count(shown.coloured, 'voxel')} in clusters that "
+        "touch, by sign; letters are further peaks of a cluster, 8 mm apart or more. The page "
+        f"lists at most {MOST} peaks, and the image files contain all voxels."
     )
 
 
@@ -98,7 +98,7 @@ def _peaks(run: Finished) -> list[ShownTable]:
     named = run.legend.anatomy is not None
     return [
         ShownTable(
-            caption(shown),
+            caption(run, shown),
             columns(shown, named=named),
             rows(run, shown),
             (2 + named, 3 + named),
