@@ -79,7 +79,8 @@ def _places() -> str:
         if name.startswith("_"):
             continue
         given = [_PLACEHOLDERS[each] for each in list(inspect.signature(make).parameters)[1:]]
-        rows.append([f"`{make(names.Names('RUN'), *given)}`", _document(make).strip()])
+        content = _document(make).strip().removeprefix("Return the name of ").rstrip(".")
+        rows.append([f"`{make(names.Names('RUN'), *given)}`", content.removeprefix("Return ")])
     return table(["name", "content"], sorted(rows))
 
 
