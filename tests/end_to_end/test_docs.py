@@ -26,7 +26,10 @@ PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "configs" / "README.md", *sorted(DOC
 TYPED = {DOCS / "tutorial.md", DOCS / "guides" / "installing.md"}
 """Pages whose commands a test of their own types."""
 ANALYSES = DOCS / "analyses"
-SECTIONS = ["Overview", "Parameters", "Sensitivity", "Uncertainty", "Limits"]
+SECTIONS = [
+    *("When to use it", "Example", "Method", "Parameters"),
+    *("Sensitivity", "Uncertainty", "Limits"),
+]
 MOST_WORDS = 1_500
 """Of an analysis's page before its proof."""
 PROGRAMS = {
@@ -134,8 +137,8 @@ def test_every_analysis_has_a_page_of_one_shape(name):
     page = read(ANALYSES / f"{name}.md")
     assert page.startswith(f"# `{name}`: ")
     sections = re.findall(r"^## (.+)$", page, re.MULTILINE)
-    assert sections[:5] == SECTIONS
-    assert sections[5:] in ([], ["Proof"], ["Proof", "Details"])
+    assert sections[:7] == SECTIONS
+    assert sections[7:] in ([], ["Proof"], ["Proof", "Details"])
     before = re.sub(r"<!--.*?-->", "", page.split("\n## Proof\n")[0])
     assert len(before.split()) <= MOST_WORDS
 
