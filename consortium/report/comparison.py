@@ -16,7 +16,7 @@ from consortium.errors import DataError, OutputError
 from consortium.report.bids import label
 from consortium.report.legend import correlation
 from consortium.report.privacy_report import PrivacyReport, read_privacy_report
-from consortium.report.shown_maps import nearest_region
+from consortium.report.shown_maps import FAR, nearest_region
 from consortium.space.atlas import read_image, sample_maps
 from consortium.space.grid import Grid
 from consortium.space.templates import DENSE, read_dense
@@ -147,7 +147,7 @@ def _regions(first: ComparedRun, maps: Array, numbers: Iterable[int]) -> Mapping
         return {}
     grid, _ = _voxels(first.maps)
     peaks = {k: grid.coordinates[int(np.abs(maps[k - 1]).argmax())] for k in numbers}
-    near = {k: nearest_region(peak) for k, peak in peaks.items()}
+    near = {k: nearest_region(peak, FAR) for k, peak in peaks.items()}
     return {k: region.name for k, region in near.items() if region is not None}
 
 

@@ -41,7 +41,7 @@ def _list(bars: list[Bar], things: str, what: str) -> PageSection:
 
 def _names(run: Finished) -> dict[str, str]:
     """Return the regions of the drawn maps' peaks by the maps' anchors."""
-    return {shown.ident: region_name(run, shown) for shown in shown_maps(run)}
+    return {shown.ident: region_name(run, shown.peak) for shown in shown_maps(run)}
 
 
 def _shares(maps: ComponentMaps, names: Mapping[str, str]) -> list[Bar]:

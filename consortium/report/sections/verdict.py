@@ -64,13 +64,12 @@ def _found(run: Finished) -> Facts:
         seen = sum(map(run.components.is_found, range(many)))
         many_text = str(many) if seen == many else f"{seen} of {many} found"
         facts.append(("Components", many_text))
-    facts += rows_found(run.result.tables.values())
     drawn = [images for images in run.result.images.values() if images.drawn]
     maps = [images.is_found(k) for images in drawn for k in range(len(images.labels))]
     if len(maps) > 1:
         (word, *others) = {images.word for images in drawn}
         facts.append((f"Maps {'found' if others else word}", f"{sum(maps)} of {len(maps)}"))
-    return tuple(facts)
+    return tuple(facts) or rows_found(run.result.tables.values())
 
 
 def rows_found(tables: Iterable[Table]) -> Facts:
