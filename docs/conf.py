@@ -24,7 +24,7 @@ html_show_search_summary = False  # a page that is opened as a file may not read
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "navbar_end": ["theme-switcher"],
-    "show_prev_next": False,
+    "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc", "sg_download_links"],
 }
 html_sidebars = {"tutorial": []}

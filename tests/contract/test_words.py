@@ -92,8 +92,8 @@ def forbidden() -> list[str]:
         if not line.startswith("|"):
             place = None
         elif place is None:
-            place = cells.index(COLUMN)
-        elif set(line) - set("| -"):
+            place = cells.index(COLUMN) if COLUMN in cells else len(cells)
+        elif set(line) - set("| -") and place < len(cells):
             words += filter(None, map(str.strip, cells[place].split(",")))
     return words
 
