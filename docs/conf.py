@@ -48,6 +48,7 @@ sphinx_gallery_conf = {
 }
 
 SECTIONS = ["guides", "analyses", "gallery", "reference", "explanation", "replication"]
+_EXAMPLE = re.compile(r"sphx_glr_(plot_\d\d_\w+?)_(?:thumb|\d{3})")
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((\.\./[^)#\s]*)\)")
 
 
@@ -55,6 +56,7 @@ def setup(app: Sphinx) -> None:
     """Let every page be read as the site needs it; the pages stay as a forge shows them."""
     app.connect("source-read", _read)
     app.connect("doctree-read", _mark_drawn)
+    app.connect("doctree-read", _describe_figures)
 
 
 def _read(app: Sphinx, name: str, source: list[str]) -> None:
@@ -74,6 +76,15 @@ def _mark_drawn(_: Sphinx, page: nodes.document) -> None:
     for block in page.findall(nodes.literal_block):
         if "│" in block.astext():
             block["classes"].append("drawn")
+
+
+def _describe_figures(_: Sphinx, page: nodes.document) -> None:
+    """Give each figure of the gallery that has no description its example's title."""
+    for figure in page.findall(nodes.Element):
+        found = _EXAMPLE.search(str(figure.get("uri", "")))
+        if found and figure.get("alt", "") in ("", found[1].replace("_", " ")):
+            script = Path(__file__).parents[1] / "examples" / f"{found[1]}.py"
+            figure["alt"] = f"Figure: {script.read_text(encoding='utf-8').splitlines()[1]}"
 
 
 def _link(page: Path, link: str, words: str, target: str) -> str:
