@@ -71,10 +71,11 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] += _contents(":glob:\n", ["*"])
 
 
-def _mark_drawn(_: Sphinx, page: nodes.document) -> None:
-    """Name the blocks of code that hold drawn tables, whose lines must not be wrapped."""
+def _mark_drawn(app: Sphinx, page: nodes.document) -> None:
+    """Mark the blocks of code that contain tables, whose lines must not be wrapped."""
+    printed = "text" if app.env.docname.startswith("analyses/") else ""
     for block in page.findall(nodes.literal_block):
-        if "│" in block.astext():
+        if "│" in block.astext() or block.get("language") == printed:
             block["classes"].append("drawn")
 
 

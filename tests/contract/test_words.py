@@ -40,11 +40,10 @@ STORED = (
 )
 """How strings begin that name a ledger's columns, which keep their names."""
 TEMPLATES = (".j2", ".md", ".yaml")
-MOST_OF_A_PAGE = {
-    "README.md": 900,
-    "docs/guides/site.md": 1_500,
-    "docs/guides/coordinator.md": 1_500,
-    "docs/guides/installing.md": 650,
+MOST_OF_A_PAGE = {"README.md": 900} | {
+    str(page.relative_to(ROOT)): 1_500
+    for folder in ("guides", "analyses")
+    for page in sorted((DOCS / folder).glob("*.md"))
 }
 LONGEST_SENTENCE, LONGEST_ITEM = 25, 60
 """In words, of the README, the tutorial and the guides; an item is one of a list or of a table."""
