@@ -1,1 +1,1 @@
-"""Measurements, never tests: each command prints one table, each row beside its peer or limit."""
+"""Measurements, not tests: each command prints a table of our numbers and a peer's or a limit."""

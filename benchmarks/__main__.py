@@ -1,6 +1,6 @@
 """``python -m benchmarks [NAME ...]``: all tables of the limits, or those named, or studies.
 
-A table is written to docs/replication/performance.md, too, with the machine of this run.
+A table is also written to docs/replication/performance.md, with the machine of this run.
 """
 
 import sys
@@ -58,8 +58,8 @@ def main(*names: str) -> None:
     for name in names:
         if name not in ROWS and name not in STUDIES:
             known = ", ".join((*ROWS, *STUDIES))
-            sys.exit(f"There is no benchmark '{name}'; choose from {known}.")
-    one_thread()  # what a site computes with
+            sys.exit(f"Benchmark '{name}' is unknown; choose from {known}.")
+    one_thread()  # as at a site
     for name, maker in ROWS.items():
         if name in names or not names:
             put(name, COLUMNS, [row.cells() for row in print_table([maker])])

@@ -1,4 +1,4 @@
-"""What a round takes at a site of 10² to 10⁵ participants: processor time, memory, growth."""
+"""Cost of a round at a site of 10² to 10⁵ participants: processor time, memory, growth."""
 
 import multiprocessing
 import tempfile
@@ -61,14 +61,14 @@ def scaling(cases: Sequence[tuple[Size, str, tuple[int, ...]]] = CASES) -> None:
 
 
 def line(name: str, size: Size, persons: int, taken: Taken) -> list[str]:
-    """Cells of one number of participants."""
+    """Return the cells of one number of participants."""
     each = (f"{1e3 * seconds / persons:.3f}" for seconds in (taken.first, taken.second))
     memory = (f"{megabytes:.0f}" for megabytes in (taken.resident, taken.allocated))
     return [name, str(size), f"{persons:,}", *each, *memory]
 
 
 def measured(size: Size, name: str, persons: int) -> Taken:
-    """Two rounds over so many participants, in a process that does nothing else."""
+    """Measure two rounds over a number of participants, in a process that does nothing else."""
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), size, persons)
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
@@ -100,21 +100,21 @@ class _Watch(threading.Thread):
             self._most = max(self._most, resident("RssAnon"))
 
     def end(self) -> float:
-        """Stop looking, and tell."""
+        """Stop the observation, and return the largest number."""
         self._over.set()
         self.join()
         return self._most
 
 
 def resident(kind: str) -> float:
-    """Memory of this process in MB, of a kind that Linux tells: VmHWM is the peak."""
+    """Return this process's memory in MB, by Linux's name of its kind; VmHWM is the peak."""
     # Not getrusage's, which begins with what its parent held.
     (line,) = (x for x in Path("/proc/self/status").read_text().splitlines() if kind in x)
     return int(line.split()[1]) / 1024
 
 
 def exponent(persons: Sequence[int], taken: Sequence[float]) -> float:
-    """Slope of a line through the logarithms."""
+    """Return the slope of a line through the logarithms."""
     return float(np.polyfit(np.log(persons), np.log(taken), 1)[0])
 
 

@@ -1,9 +1,9 @@
 """``python -m benchmarks.exchanges``: one study over each kind of exchange.
 
-Four agents and the centre as processes, each with its own folder and its own
-credentials, over a directory, an S3 server (moto) and Debian's OpenSSH server on
-loopback. The parties have the same keys each time, so the maps must be the same.
-What the S3 server was asked is counted from its log, from the first query to the end.
+Four agents and the centre as processes, each with its own folder and its own credentials, over a
+directory, an S3 server (moto) and Debian's OpenSSH server on loopback. The parties have the same
+keys each time, so the maps must be the same. Requests to the S3 server are counted from its log,
+from the first query to the end.
 """
 
 import hashlib
@@ -31,13 +31,13 @@ PARTIES = ("centre", *(f"site{number}" for number in range(SITES)))
 
 @contextmanager
 def directory(place: DemoFolders, _: Path) -> Iterator[Callable[[str], Door]]:
-    """A shared directory."""
+    """Yield a shared directory."""
     yield lambda _: Door(str(place.files.exchange))
 
 
 @contextmanager
 def bucket(_: DemoFolders, home: Path) -> Iterator[Callable[[str], Door]]:
-    """An S3 server with a user for each party."""
+    """Yield an S3 server with a user for each party."""
     server = BucketServer(home, PARTIES)
     server.start()
 
@@ -55,7 +55,7 @@ def bucket(_: DemoFolders, home: Path) -> Iterator[Callable[[str], Door]]:
 
 @contextmanager
 def sftp(_: DemoFolders, home: Path) -> Iterator[Callable[[str], Door]]:
-    """Debian's OpenSSH server with a key for each party."""
+    """Yield Debian's OpenSSH server with a key for each party."""
     server = FileServer(home)
     known = home / "user_key.pub"
     server.start()
@@ -78,7 +78,7 @@ def sftp(_: DemoFolders, home: Path) -> Iterator[Callable[[str], Door]]:
 def twin(
     source: DemoFolders, target: Path, doors: Callable[[str], Door]
 ) -> tuple[DemoFolders, RunFiles]:
-    """The same parties with another door to the exchange."""
+    """Return the same parties with another address of the exchange."""
     shutil.copytree(source.root, target)
     place = DemoFolders(target)
     for name in PARTIES[1:]:
@@ -90,7 +90,7 @@ def twin(
 
 
 def counts(log: Path) -> dict[str, float]:
-    """Requests a round by kind, as the S3 server wrote them down."""
+    """Count a round's requests by kind, from the S3 server's log."""
     lines = [line for line in log.read_text().splitlines() if "HTTP/1.1" in line]
     first = next((n for n, line in enumerate(lines) if "PUT" in line and "/query" in line), 0)
     last = max((n for n, line in enumerate(lines) if re.search(r"PUT \S*/end ", line)), default=0)
@@ -106,7 +106,7 @@ def counts(log: Path) -> dict[str, float]:
 
 
 def requests() -> list[Row]:
-    """Requests of a round, beside those that carry a message."""
+    """Return the requests of a round that do not carry a message."""
     root = Path("build/exchanges").resolve()
     shutil.rmtree(root, ignore_errors=True)
     asked = over(bucket, root, settle(root / "source", SITES, ROUNDS))[1]
@@ -116,13 +116,13 @@ def requests() -> list[Row]:
 
 
 def maps(place: DemoFolders) -> str:
-    """Digest of the map file."""
+    """Return the digest of the map file."""
     (path,) = place.files.out.glob("tpl-*/func/*_components.nii.gz")
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
 def over(kind: Kind, root: Path, source: DemoFolders) -> tuple[float, dict[str, float], str]:
-    """Milliseconds of a round over one kind of exchange, its requests, and the digest of maps."""
+    """Return a round's milliseconds over one kind of exchange, its requests, and a digest."""
     place = DemoFolders(root / kind.__name__)
     with tempfile.TemporaryDirectory() as home, kind(place, Path(home)) as doors:
         place, files = twin(source, place.root, doors)

@@ -1,7 +1,7 @@
-"""The studies on which `benchmarks.forecasts` tries what is forecast.
+"""The studies on which `benchmarks.forecasts` compares forecasts with results.
 
-Participants are those of `benchmarks.honesty` without differences between their four sites, but
-where an analysis is tried on others. They are made here, and not by the code that forecasts.
+Participants are those of `benchmarks.honesty` without differences between their four sites, unless
+an analysis needs others. They are simulated here, and not by the forecasting code.
 """
 
 import math
@@ -26,7 +26,7 @@ from consortium.simulation.array_data import ArrayData
 LINK = 0.5
 """Correlation of the simulated views, and what their study assumes."""
 TOLD_APART = 0.7
-"""Share that the best rule tells rightly of simulated participants of two classes."""
+"""Fraction of simulated participants of two classes that the best rule classifies correctly."""
 ENTRIES, SPREAD, BINS = 6, 0.4, 10
 """Of participants of two classes; deviation of their entries; bins of a column."""
 NEW = 20_000
@@ -43,12 +43,13 @@ class Trial:
     people: Callable[[Cell, np.random.Generator], Sites]
     """Makes sites from a cell and a generator."""
     told: Callable[[Result], Array]
-    """Of a result: errors of its numbers, whose truth is zero, or numbers whose mean is asked for,
-    such as whether the link was found; nothing where nothing was reported."""
+    """A result's errors, if the truth of its numbers is zero, or the numbers whose mean is
+    forecast, such as whether the link was found. Empty if nothing was reported.
+    """
     mean: bool = False
-    """Whether the mean of what is reported is what is forecast, and not the size of most of it."""
+    """Whether the mean of the reported numbers is forecast, and not their usual size."""
     times: float = 1.0
-    """Deviations that what is forecast has."""
+    """Tolerated deviation between a forecast and the measured number."""
 
 
 def _average_people(cell: Cell, rng: np.random.Generator) -> Sites:
@@ -59,7 +60,10 @@ def _average_people(cell: Cell, rng: np.random.Generator) -> Sites:
 
 
 def _uneven_people(cell: Cell, rng: np.random.Generator) -> Sites:
-    """Participants of heavy tails and several sizes; the bound is a tenth above the usual norm."""
+    """Simulate participants of heavy tails and several sizes.
+
+    The bound is a tenth above the usual norm.
+    """
     sites: Sites = []
     for size in cell.sizes:
         table = student(5).rvs((_MANY, size), random_state=rng) / math.sqrt(5 / 3 * _MANY)
@@ -95,7 +99,10 @@ def _is_found(result: Result) -> Array:
 
 
 def _two_classes(size: int, spread: float, rng: np.random.Generator) -> Array:
-    """Participants separated by their first entry, which the best rule does as is assumed."""
+    """Simulate participants whose first entry separates them.
+
+    So the best rule agrees with the assumption.
+    """
     label = np.where(rng.random(size) < 0.5, 1.0, -1.0)
     entries = rng.standard_normal((ENTRIES, size))
     entries[0] += float(ndtri(TOLD_APART)) * label
@@ -124,7 +131,10 @@ _HALF = math.sqrt(0.5 / ENTRIES)
 
 
 def _even_people(cell: Cell, rng: np.random.Generator) -> Sites:
-    """As many participants in every bin: sites' sizes are multiples of their number."""
+    """Simulate equally many participants in every bin.
+
+    Sites' sizes are multiples of the number of bins.
+    """
     del rng
     assert not any(size % BINS for size in cell.sizes)
     column = [(np.arange(size) + 0.5) / size * 2 - 1 for size in cell.sizes]
@@ -150,7 +160,7 @@ _LEVELS = {"levels": {"genes": 1.0}}
 
 
 def _coins(cell: Cell, rng: np.random.Generator) -> Sites:
-    """Participants of the largest variance that their views allow."""
+    """Simulate participants of the largest variance that their views allow."""
     views = (("genes", 6), ("scan", 4))
     tables = [np.where(own > 0, 1.0, -1.0) for own in background(cell, 10, rng)]
     return [Persons(table.astype(np.float32), views) for table in tables]

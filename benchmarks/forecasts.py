@@ -1,8 +1,8 @@
-"""``python -m benchmarks.forecasts [ANALYSIS ...] [--figure FILE]``: forecasts beside measured.
+"""``python -m benchmarks.forecasts [ANALYSIS ...] [--figure FILE]``: forecasts and measurements.
 
-Every analysis of `ANALYSES` over a grid of ε and participants: what its own `expect` forecasts of
-the plan, and what studies of simulated participants then come to, by the code and with the noise of
-a real run.
+For every analysis of `ANALYSES` over a grid of ε and participants, the plan's own `expect` is
+compared with studies of simulated participants, computed by the code and with the noise of a real
+run.
 """
 
 import argparse
@@ -31,7 +31,7 @@ EPSILONS = (1.0, 2.0, 4.0, 8.0)
 PERSONS = (400, 1600, 6400)
 _ACROSS = 4
 NEAR = 0.1
-"""Of the forecast: how far what is measured may be off."""
+"""Tolerated deviation of the measured number, relative to the forecast."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Row:
 
     @property
     def off(self) -> float:
-        """How far what was measured is off, over the forecast."""
+        """Return the deviation of the measured number, relative to the forecast."""
         return self.measured / self.foretold - 1.0 if self.foretold else math.nan
 
 
 def row(name: str, epsilon: float, persons: int, repetitions: int, first_seed: int = 0) -> Row:
-    """Foretell one cell and measure it on studies of these and the following seeds."""
+    """Forecast one cell, and measure it on studies of the given and the following seeds."""
     trial, cell = ANALYSES[name], Cell("no effect", epsilon, persons)
     told: list[Array] = []
     first = None
@@ -72,7 +72,7 @@ def row(name: str, epsilon: float, persons: int, repetitions: int, first_seed: i
 
 
 def _measured(told: Array, trial: Trial) -> tuple[float, float]:
-    """A mean, or the deviation of most errors, with its own standard error."""
+    """Return a mean, or the deviation of most errors, with its own standard error."""
     if not len(told):
         return math.nan, math.nan
     if trial.mean:
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 def _shown(found: Row) -> Row:
-    """Print a row once it is there."""
+    """Print each row as soon as it is computed."""
     off = "–" if math.isnan(found.off) else f"{100 * found.off:+.0f} %"
     print(
         f"| {found.name} | {found.what} | {found.epsilon:g} | {found.persons:,} | "

@@ -1,7 +1,7 @@
 """A whole fusion study: 1,000 simulated participants, 800 of them with both modalities.
 
 ``python -m benchmarks.fusion_study FOLDER`` writes hospitals' files, runs configs/fusion.yaml as
-`consortium simulate` does, and compares maps and time series to what the true profiles would give.
+`consortium simulate` does, and compares maps and time series with those of the true profiles.
 """
 
 from pathlib import Path
@@ -68,7 +68,7 @@ def fusion_study(folder: Path) -> None:
 
 
 def both(made: FusionMade) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Profiles (K x M) of the participants who have images and EEG, in the data's order."""
+    """Return the profiles (K x M) of participants who have images and EEG, in the data's order."""
     with np.load(made.truth / "profiles.npz") as profiles:
         there = [
             profiles[f"{site}_{person.name}"]

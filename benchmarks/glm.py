@@ -33,7 +33,7 @@ from consortium.algorithms.glm.power import forecast_power, why_hopeless
 CELLS = ((400, 20, 4), (1000, 20, 8), (1000, 152, 8), (1000, 152, 33), (4000, 68, 33))
 LEVELS = (1.0, 2.0, 4.0, 8.0)
 GRID = tuple(product((400, 1000, 4000), (20, 68, 152, 400), (4, 8, 33)))
-_WORTH = 0.5  # of the runs: the plan uses the sites' sizes, which differ from run to run
+_WORTH = 0.5  # fraction of the runs: the plan uses the sites' sizes, which differ from run to run
 _TRIED = 1  # outcomes of a run that `regression` analyses one by one
 
 

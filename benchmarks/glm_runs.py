@@ -15,6 +15,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release, Result, Shape
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.algorithms.open_cohort import OpenTable
 from consortium.engine.unit_counts import UnitCounts
 from consortium.kernels.contrast_regression import false_discovery
 from consortium.privacy.gdp import mu_of
@@ -47,6 +48,29 @@ def make_trial(people: People, **analysis: object) -> Trial:
     given: dict[str, Any] = {"norms": norms, "covariates": usual, "anyway": True, **analysis}
     columns = people.outcomes, people.group, covariates, people.site
     return trial_of(*columns, names=COVARIATES, **given)
+
+
+def make_open_trial(people: People, cohort: People, **analysis: object) -> Trial:
+    """Create the study of `make_trial` with the table of an open cohort in place of norms."""
+    trial = make_trial(people, **analysis)
+    given = trial.parameters.model_dump(exclude={"norms", "explained"}, exclude_unset=True)
+    parameters = GlmParameters.model_validate(given | {"open": "cohort.tsv"})
+    return replace(
+        trial,
+        parameters=parameters,
+        shape=replace(trial.shape, open_cohort=open_table_of(cohort)),
+    )
+
+
+def open_table_of(people: People) -> OpenTable:
+    """Return simulated participants as an open cohort's table, in the units of `make_trial`."""
+    columns = {f"brain{n}": row for n, row in enumerate(people.outcomes, 1)}
+    columns |= {"dx1": np.where(people.group, 1.0, -1.0)}
+    scales = AGE_SCALE, AGE_SCALE, 1.0
+    for name, values, scale in zip(COVARIATES, people.covariates, scales, strict=True):
+        columns[f"{name}1"] = values / scale
+    cells = [[f"s{n}" for n in people.site], *(map(repr, row.tolist()) for row in columns.values())]
+    return OpenTable(("site", *columns), tuple(zip(*cells, strict=True)), "0" * 64)
 
 
 def trial_of(

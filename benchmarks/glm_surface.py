@@ -29,13 +29,14 @@ from consortium.views.meshes import MeshFiles
 PERSONS, SITES, SMOOTHNESS, STEP = (1460, 4380), 12, (15.0, 20.0), 16
 LEVELS = (4.0, 8.0)
 DEVIATION = 1.07  # public, within groups and sites, with what covariates explain
-_HEIGHT, _WIDTH = 0.5, 20.0  # of the difference, in standard deviations and mm
+_HEIGHT = 0.5  # standard deviations of the difference
+_WIDTH = 20.0  # mm
 COLUMNS = (
     "participants | tails | FWHM | ε | numbers | worth it | RMSE | forecast | forecast / RMSE | "
     "first round's / RMSE | stated / RMSE | largest site | chance | coverage | false positives"
 )
 _LOG = 0.8  # standard deviation of a logarithm, for a skewness of 3.7
-_PATCHES = 34  # of each hemisphere
+_PATCHES = 34  # patches of each hemisphere
 _SEEN = 0.999  # fraction of a field's variance that is drawn
 
 

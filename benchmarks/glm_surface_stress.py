@@ -45,7 +45,7 @@ CELLS = {
     "all of them": _ALL,
     "nothing hard, means declared": UnkindMaps(declared=True),
     "sites of other ages, means declared": UnkindMaps(ages=1.0, declared=True),
-    "all of them, means declared": replace(_ALL, declared=True),
+    "all together, means declared": replace(_ALL, declared=True),
 }
 COLUMNS = "cell | sites | t | coverage | withheld | stated / RMSE | F | F found | coverage"
 

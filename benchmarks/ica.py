@@ -18,7 +18,7 @@ OF_A_ROUND, FEW = 1024, 64
 
 
 def one_round() -> list[Row]:
-    """A private round over four sites beside the bare products and tanh it must do."""
+    """Time a private round over four sites, and the bare products and tanh that it requires."""
     data, rows = chapter(1, subjects=OF_A_ROUND), []
     for unit in ("timepoint", "subject"):
         sim = simulation(data, study(unit, 8.0, rounds=60, score="tanh"))
@@ -49,7 +49,7 @@ def one_round() -> list[Row]:
 
 
 def beside_peers() -> list[Row]:
-    """The run without privacy from whitened data to its end, beside peers on the pooled data."""
+    """Time the run without privacy from whitened data to its end, and peers on the pooled data."""
     data = chapter(1, subjects=FEW)
     sim = simulation(data, study("subject", None, score="tanh"))
     sim.step()
@@ -93,13 +93,13 @@ def _fast_ica(pooled: np.ndarray) -> np.ndarray:
 
 
 def _whitening(sim: Simulation) -> np.ndarray:
-    """Of the question that the sites are asked now."""
+    """Return the whitening of the present query to the sites."""
     assert sim.session.pending is not None
     return np.asarray(sim.session.pending.arguments["whitening"])
 
 
 def whole_run() -> None:
-    """The non-private run to its end beside MNE's infomax on the pooled data."""
+    """Time the non-private run to its end, and MNE's infomax on the pooled data."""
     import mne
 
     data = chapter(1, subjects=SUBJECTS)
@@ -134,7 +134,7 @@ def whole_run() -> None:
 
 
 def private() -> None:
-    """Gain index against ε of the ICA stage, PCA exact, guarantee against the coalition."""
+    """Measure the gain index against ε of the ICA stage, with exact PCA, against the coalition."""
     data, rows = chapter(1, subjects=SUBJECTS), []
     for unit, epsilons in (("timepoint", (1.0, 0.5, 0.1)), ("subject", (8.0, 4.0, 2.0, 1.0))):
         for epsilon in epsilons:
@@ -148,7 +148,7 @@ def private() -> None:
 
 
 def optimizers() -> None:
-    """The three optimizers at one budget."""
+    """Compare the three optimizers at one budget."""
     data, rows = chapter(1, subjects=SUBJECTS), []
     for unit, optimizer, rounds, epsilon in (
         ("timepoint", "rotation", 30, 1.0),

@@ -1,7 +1,7 @@
 """``python -m benchmarks.latency``: wall time of a round over a directory, real processes.
 
-A study of tiny data, so that the mathematics takes no time: what is left is the
-price of polling, signatures, masks, ledgers and Prefect.
+The study has tiny data, so the mathematics takes almost no time. The measured time is that of
+polling, signatures, masks, ledgers and Prefect.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.ledger_persons``: what a ledger of many participants and studies takes."""
+"""``python -m benchmarks.ledger_persons``: time of a ledger of many participants and studies."""
 
 import random
 import tempfile
@@ -15,7 +15,7 @@ QUERY, SITE, CENTRE = "9e" * 32, "5a" * 32, "ce" * 32
 
 
 def charge(study: int, number: int, persons: str) -> Charge:
-    """One round of one study."""
+    """Return the charge of one round of one study."""
     name = f"study-{study:03d}"
     return Charge(
         *("bids", name, f"{name}-0001", number, "pca", "second_moment", "subject", 0.01),
@@ -47,11 +47,11 @@ def main() -> None:
         over = best(lambda: ledger.over_limit(everybody, limits, "subject", 0.01), 1)
         again = best(lambda: Ledger(ledger.path).total("bids", "subject", everybody), 1)
         rows = [
-            ["hold the loss of a study's participants, last ten", f"{_mean(held):.3f} s"],
+            ["reserve the loss of a study's participants, last ten", f"{_mean(held):.3f} s"],
             ["charge a round, last ten", f"{1e3 * _mean(charged):.2f} ms"],
             ["the most charged participant of all", f"{total:.3f} s"],
             ["who has no budget left", f"{over:.3f} s"],
-            ["open, check and add up anew", f"{again:.2f} s"],
+            ["open, check and add up again", f"{again:.2f} s"],
             ["bytes on the disk", f"{size / 2**20:.1f} MiB"],
         ]
         show("By participant", ["what", f"{PERSONS} participants, {STUDIES} studies"], rows)

@@ -1,4 +1,4 @@
-"""A series from disk to masked float32, beside nilearn and beside unpacking alone."""
+"""Time to load a series from disk to masked float32; peers are nilearn and plain unpacking."""
 
 import gzip
 import math
@@ -23,7 +23,7 @@ _UNPACKER = f"only gunzip by {'ISA-L' if installed('isal') else 'zlib'}"
 
 
 def loading() -> list[Row]:
-    """Rows of the one table: one series as float32 and as int16, gzipped and plain."""
+    """Return the rows of the one table: one series as float32 and as int16, gzipped and plain."""
     rows = []
     for kind in (np.float32, np.int16):
         with tempfile.TemporaryDirectory() as name:
@@ -35,7 +35,7 @@ def loading() -> list[Row]:
 
 
 def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:
-    """Rows of one file."""
+    """Return the rows of one file."""
     from nilearn.maskers import NiftiMasker
 
     peer = NiftiMasker(mask_img=mask, dtype="float32", standardize=None)
@@ -50,7 +50,7 @@ def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:
     work = f"load {size / 1e6:.0f} MB of {image.get_data_dtype()} in {''.join(path.suffixes)}"
     work += f", compressed {size / held:.1f}:1" if path.suffix == ".gz" else ""
     rows = []
-    # The time that goes by, too: a thread that unpacks ahead is there to save it.
+    # Wall time also counts: a thread unpacks in advance to save it.
     for unit, (mine, masker, *bare) in zip(("ms", "ms gone by"), turns(acts), strict=True):
         rows.append(Row(work, mine, "nilearn NiftiMasker", masker, "≥ 2", unit, inverse=True))
         rows += [Row(work, mine, _UNPACKER, each, "≤ 1.2", unit) for each in bare]
@@ -58,7 +58,7 @@ def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:
 
 
 def turns(acts: Sequence[Callable[[], object]], repeats: int = 3) -> list[list[float]]:
-    """Least processor time, and time gone by, of each act in milliseconds, in the same turns."""
+    """Return each act's least processor time and wall time in milliseconds, acts taking turns."""
     found = np.full((2, len(acts)), np.inf)
     for _ in range(repeats):
         for place, act in enumerate(acts):

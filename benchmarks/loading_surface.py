@@ -1,4 +1,4 @@
-"""A dense series of CIFTI from disk to float32 on the cortex, beside nibabel's own reading."""
+"""Time to load a dense CIFTI series to float32 on the cortex; the peer is nibabel's reading."""
 
 import tempfile
 from pathlib import Path
@@ -16,7 +16,7 @@ VERTICES, CORTEX, VOXELS, VOLUMES = 32_492, (29_696, 29_716), 31_870, 300
 
 
 def loading_surface() -> list[Row]:
-    """Rows of the one table: one series of 110 MB."""
+    """Return the rows of the one table: one series of 110 MB."""
     with tempfile.TemporaryDirectory() as name:
         path, mesh = Path(name) / "x_bold.dtseries.nii", made_up_mesh()
         write_series(path, mesh)
@@ -24,7 +24,7 @@ def loading_surface() -> list[Row]:
 
 
 def compare(path: Path, mesh: Mesh) -> list[Row]:
-    """Rows of one file: nibabel's array in float32, as it is stored, and what it gives unasked."""
+    """Return one file's rows: nibabel's array in float32, as stored, and as nibabel returns it."""
     ours = lambda: read_surface_series(RecordingRun(path), mesh)  # noqa: E731
     # nibabel maps such a file into memory: without the copy nothing would be read.
     narrow = lambda: np.array(nib.load(path).get_fdata(dtype=np.float32))  # noqa: E731
@@ -40,7 +40,7 @@ def compare(path: Path, mesh: Mesh) -> list[Row]:
 
 
 def made_up_mesh() -> Mesh:
-    """Hemispheres with as many vertices as those of fsLR 32k; where they lie does not matter."""
+    """Return hemispheres with as many vertices as those of fsLR 32k; positions do not matter."""
     left, right = (
         Hemisphere(side, np.zeros((VERTICES, 3)), np.zeros((0, 3), int), np.arange(VERTICES) < own)
         for side, own in zip(SIDES, CORTEX, strict=True)
@@ -49,7 +49,7 @@ def made_up_mesh() -> Mesh:
 
 
 def write_series(path: Path, mesh: Mesh) -> None:
-    """Write noise at all grayordinates, below the cortex, too."""
+    """Write noise at all grayordinates, also below the cortex."""
     names = ("CortexLeft", "CortexRight")
     models = [
         nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(side.cortex), VERTICES, name)

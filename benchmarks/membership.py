@@ -1,9 +1,9 @@
-"""``python -m benchmarks.membership``: is somebody in the study? Asked of exact sums and of ours.
+"""``python -m benchmarks.membership``: membership inference from exact sums and from our releases.
 
-The attacker knows what somebody's outcomes are, and how outcomes are distributed in the population.
-Of a site that sends the exact sums of each group, as a mega-analysis does, the likelihood ratio is
-a scalar product. Of `glm` the attacker is the centre with one colluding site; once without knowing
-more, and once, as the promise has it, knowing every other participant. Draws
+The attacker has a participant's outcomes and the distribution of outcomes in the population. For a
+site that sends the exact sums of each group, as a mega-analysis does, the likelihood ratio is a
+scalar product. For `glm` the attacker is the centre with one colluding site, once without further
+data, and once, as in the promise, with every other participant's data. Draws
 docs/images/membership.png.
 """
 
@@ -29,13 +29,13 @@ DELTA, ALARM = 1e-5, 0.05
 
 
 def draw(count: int, generator: np.random.Generator) -> Array:
-    """Participants of the population: V x n, of variance 1, with one shared factor."""
+    """Simulate participants of the population: V x n, of variance 1, with one shared factor."""
     factor = np.sqrt(SHARED) * generator.standard_normal(count)
     return factor + np.sqrt(1 - SHARED) * generator.standard_normal((REGIONS, count))
 
 
 def of_exact_sums(generator: np.random.Generator, runs: int) -> tuple[Array, Array]:
-    """Scores of members and of others by the sums of one site's two groups of equal size."""
+    """Return scores of members and of others by the sums of one site's two groups of equal size."""
     inside, outside = [], []
     for _ in range(runs):
         members, others = draw(PERSONS // 2, generator), draw(PERSONS // 2, generator)
@@ -71,14 +71,14 @@ class Study:
         )
 
     def sums(self, plan: Glm, outcomes: Array, asked: Query, bound: BlocksBound) -> Array:
-        """Every site's part of a release's sum, S x D."""
+        """Return every site's part of a release's sum, S x D."""
         sites, local = self._trial(outcomes).sites, plan.statistics[asked.statistic]
         return PERSONS * np.array(
             [local(plan, site, replace(asked, site=n), bound) for n, site in enumerate(sites)]
         )
 
     def parts(self, plan: Glm, persons: Array, asked: Query, bound: BlocksBound) -> Array:
-        """What each of a site's worth of participants adds to it beyond who is cut out, D x n."""
+        """Return the change of a site's sum by each of the given participants, D x n."""
         nobody, found = np.zeros((REGIONS, SITES * PERSONS)), []
         without = self.sums(plan, nobody, asked, bound)[0]
         for place in range(PERSONS):
@@ -88,9 +88,9 @@ class Study:
         return np.array(found).T
 
     def scores(self) -> tuple[Array, Array, Array, Array]:
-        """Of the first site's participants and others; then as one who knows all others' data.
+        """Return scores of the first site's participants and of others, then with all others' data.
 
-        Evidence of all releases is added up, as the noise of one goes with no other's.
+        Evidence of all releases is added, as their noise is independent.
         """
         members, others = self.outcomes[:, :PERSONS], draw(PERSONS, self.generator)
         mine, theirs, knowing, squares = np.zeros((4, PERSONS))
@@ -120,7 +120,7 @@ class Study:
         return mine, theirs, knowing / np.sqrt(squares), self.generator.standard_normal(PERSONS)
 
     def _evidence(self, bound: BlocksBound, mine: Array, told: Array, deviation: float) -> Array:
-        """What a release says of each outcome against what the other participants vary by."""
+        """Return a release's evidence on each outcome, relative to other participants' spread."""
         spread = float(np.mean(np.square(_large(bound, mine)))) * (SITES - 1) * PERSONS
         covariance = spread * correlation_power(np.eye(REGIONS), SHARED, 0.5)
         covariance += deviation**2 * np.eye(REGIONS)
@@ -128,7 +128,7 @@ class Study:
 
 
 def _large(bound: BlocksBound, vectors: Array) -> Array:
-    """Of a release's vectors the numbers by outcome, which go by its value."""
+    """Return the entries of a release's vectors, by outcome, that depend on the outcome's value."""
     start = 0
     for block in bound.blocks:
         if block.name in ("location", "effects"):
@@ -138,13 +138,13 @@ def _large(bound: BlocksBound, vectors: Array) -> Array:
 
 
 def found_at(inside: Array, outside: Array, alarms: Array) -> Array:
-    """Part of the members that are found at each rate of false alarms."""
+    """Return the fraction of the members that are found at each rate of false alarms."""
     limits = np.quantile(outside, 1.0 - alarms)
     return np.asarray(np.mean(inside[:, None] > limits, axis=0))
 
 
 def curves(runs: int = 12, seed: int = 1) -> dict[str, Array]:
-    """Parts of the members found at false alarms of 1 % to all."""
+    """Return the fractions of the members found at false alarms of 1 % to all."""
     generator, alarms = np.random.default_rng(seed), np.geomspace(0.01, 1.0, 60)
     made = {"": alarms, "exact sums of a site": found_at(*of_exact_sums(generator, 60), alarms)}
     for epsilon in EPSILONS:
@@ -158,7 +158,7 @@ def curves(runs: int = 12, seed: int = 1) -> dict[str, Array]:
 
 
 def draw_figure(made: dict[str, Array]) -> None:
-    """Members found over false alarms."""
+    """Draw members found over false alarms."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,9 +1,9 @@
 """``python -m benchmarks.memory [PERSONS | scale]``: a round over prepared blocks on disk.
 
-Blocks of simulated participants lie in a site's cache, and a round's statistic streams over them,
-on one worker and on two. Ratios are of one run, the engines taken in turn; memory is that of a
-process which does one round. Then the cost of a participant, part by part. With ``scale``, sites of
-10² to 10⁵ participants, and docs/images/scaling.png.
+Blocks of simulated participants are in a site's cache, and a round's statistic streams over them,
+on one worker and on two. Ratios are of one run, with the engines in turn; memory is that of a
+process that does one round. Then the cost of a participant is measured part by part. With
+``scale``, sites have 10² to 10⁵ participants, and docs/images/scaling.png is drawn.
 """
 
 import multiprocessing
@@ -41,7 +41,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 
 
 def memory(folder: Path, persons: int, engine: str, query: str) -> tuple[float, float]:
-    """Largest resident memory in MB of a round: the agent's, and that of its largest worker."""
+    """Return a round's largest resident memory in MB: the agent's, and its largest worker's."""
     one_thread()
     data = dataset(folder, SIZE, persons, ENGINES[engine]())
     answer(data, query)
@@ -51,12 +51,12 @@ def memory(folder: Path, persons: int, engine: str, query: str) -> tuple[float, 
 
 
 def peak(_number: int) -> float:
-    """Largest resident memory of this process so far, in MB."""
+    """Return this process's largest resident memory so far, in MB."""
     return resident("VmHWM")
 
 
 def rounds(folder: Path, persons: int, repeats: int = 3) -> None:
-    """A line for every statistic and engine; the best of several rounds, engines in turn."""
+    """Return a line for every statistic and engine; the best of several rounds, engines in turn."""
     one_thread()
     sites = {name: dataset(folder, SIZE, persons, start()) for name, start in ENGINES.items()}
     rows, context = [], multiprocessing.get_context("spawn")
@@ -84,7 +84,7 @@ def rounds(folder: Path, persons: int, repeats: int = 3) -> None:
 
 
 def parts(folder: Path, persons: int) -> None:
-    """Where a round's cost goes, on one worker: by participant, and by round; processor time."""
+    """Return the processor time of a round's parts on one worker, by participant and by round."""
     data = dataset(folder, SIZE, min(persons, 200), Threads())
     some, total = len(data.lengths), np.zeros((SIZE.features,) * 2, order="F")
     sum(1 for _ in data.blocks())  # digests are compared once
@@ -105,9 +105,9 @@ def parts(folder: Path, persons: int) -> None:
             "a participant: disk, digest compared, once in a process",
             processor(lambda: _digest(block)),
         ),
-        ("a participant: second moment, only the product", product),
-        ("a participant: second moment, clip of a participant with it", person - product),
-        ("a participant: second moment, clip of every volume with it", volumes - product),
+        ("a participant: second moment, product only", product),
+        ("a participant: second moment, additional clip of a participant", person - product),
+        ("a participant: second moment, additional clip of every volume", volumes - product),
         ("a participant: group_ica, directions", processor(lambda: _directions(block))),
         ("a round: noise, one vector", processor(lambda: sampler.draw(1 << 20, size))),
         (

@@ -1,4 +1,4 @@
-"""The second moment and projectors beside the BLAS calls that they can't do without."""
+"""The second moment and projectors compared with the BLAS calls that they require."""
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -19,7 +19,7 @@ QUERY, BOUND = Query("pca", "second_moment"), Bound(0.5)
 
 
 def second_moment() -> list[Row]:
-    """Clipping, products and packing of all subjects, one site, in both types of number."""
+    """Time clipping, products and packing of all subjects of one site, in both types of number."""
     rows = []
     for kind in (np.float32, np.float64):
         blocks = made_up(kind)
@@ -44,14 +44,14 @@ def second_moment() -> list[Row]:
 
 
 def projectors() -> list[Row]:
-    """Participants' leading directions beside product, eigenvectors and orthonormal columns."""
+    """Time participants' leading directions, and product, eigenvectors and orthonormal columns."""
     query, rows = Query("", "projectors"), []
     for kind in (np.float32, np.float64):
         blocks = made_up(kind)[:32]
         wide = [block.astype(np.float64) for block in blocks]
         data = ArrayData(blocks, "subject")
         shape = data.extent.shape((len(blocks),), (sum(data.lengths),), "subject")
-        plan = ProjectorPlan(Directions(COMPONENTS), shape)
+        plan = ProjectorPlan(Directions(COMPONENTS, "analysis.components"), shape)
         ours, calls = alternate(
             lambda: mean_projector(plan, data, query, Bound(5.0)),  # noqa: B023 - called in this turn
             lambda: _directions(wide),  # noqa: B023
@@ -62,7 +62,7 @@ def projectors() -> list[Row]:
 
 
 def components() -> list[Row]:
-    """Principal components without noise beside scikit-learn's, of pooled participants."""
+    """Compare principal components without noise with scikit-learn's, of pooled participants."""
     blocks = made_up(np.float32)
     pooled, data = np.hstack(blocks).T.astype(np.float64), ArrayData(blocks, "timepoint")
     peer = PCA(COMPONENTS, svd_solver="covariance_eigh")
@@ -77,14 +77,14 @@ def components() -> list[Row]:
 
 
 def made_up(kind: type) -> list[np.ndarray]:
-    """Participants' blocks, volumes contiguous, as the loader leaves them."""
+    """Return participants' blocks, volumes contiguous, as the loader leaves them."""
     draws = np.random.default_rng(0)
     shape = (VOLUMES, FEATURES)
     return [draws.standard_normal(shape, dtype=np.float32).astype(kind).T for _ in range(SUBJECTS)]
 
 
 def _squares(blocks: list[np.ndarray]) -> None:
-    """What the norm of X Xᵀ takes at the least, and what its sum does."""
+    """Time the least that the norm of X Xᵀ takes, and its sum."""
     total = np.zeros((FEATURES, FEATURES), order="F")
     for block in blocks:
         dsyrk(1.0, block, trans=1)

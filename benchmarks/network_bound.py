@@ -1,10 +1,10 @@
-"""How far the noise of `group_ica` and `glm` is from the least that a private, unbiased mean has.
+"""Noise of `group_ica` and `glm` relative to the least noise of a private, unbiased mean.
 
-``python -m benchmarks.networks bound [FOLDER]``: deviation of what is released over that of the
-bound (docs/explanation/noise-bound.md), at the same ε and among the same sites, one of which may
-collude. *At the most* takes participants' covariance as it is measured, which with fewer
-participants than numbers makes the bound too small; *at the least* takes the hardest one of the
-same trace. FOLDER adds the real participants of `benchmarks.network_halves`.
+``python -m benchmarks.networks bound [FOLDER]``: deviation of the releases over that of the bound
+(docs/explanation/noise-bound.md), at the same ε and among the same sites, one of which may collude.
+*At the most* uses participants' measured covariance, which makes the bound too small if there are
+fewer participants than numbers; *at the least* uses the hardest covariance of the same trace.
+FOLDER adds the real participants of `benchmarks.network_halves`.
 """
 
 import math
@@ -42,7 +42,7 @@ def bound(folder: Path | None = None) -> None:
 
 
 def _made_up() -> Array:
-    """Leading directions of participants with networks in white noise: n x d x K."""
+    """Return leading directions of participants with networks in white noise: n x d x K."""
     generator = np.random.default_rng(0)
     series = generator.standard_normal((PERSONS, SIZE, VOLUMES))
     series[:, :KEPT] *= np.linspace(2.5, 1.5, KEPT)[:, None]
@@ -60,7 +60,7 @@ def _of_projectors(name: str, directions: Array) -> Iterator[list[str]]:
 
 
 def _products(directions: Array) -> Array:
-    """Inner products of the participants' projectors, ‖UᵀU'‖²: n x n."""
+    """Return inner products of the participants' projectors, ‖UᵀU'‖²: n x n."""
     persons, size, kept = directions.shape
     flat = directions.transpose(1, 0, 2).reshape(size, -1)
     rows = [
@@ -70,9 +70,9 @@ def _products(directions: Array) -> Array:
 
 
 def _of_contrasts() -> Iterator[list[str]]:
-    """`glm` of 68 outcomes: the effects in its last round, with the clip and the noise of its plan.
+    """Measure the effects of 68 outcomes in `glm`'s last round, with its plan's clip and noise.
 
-    All else that a study releases has a part of the budget, which counts as noise here.
+    Other parts of a study's release have a part of the budget, which counts as noise here.
     """
     people = make_people(PERSONS, 68, SITES, np.random.default_rng(0), unkind=Unkind())
     trial = make_trial(people)
@@ -84,7 +84,7 @@ def _of_contrasts() -> Iterator[list[str]]:
 
 
 def _contributions(trial: Trial, noise: float) -> tuple[Array, float]:
-    """What each participant adds to the effects (n x entries), and the noise of a number."""
+    """Return each participant's part of the effects (n x entries), and the noise of a number."""
     shape = replace(trial.shape, noise=noise)
     plan = Glm(trial.parameters, shape)
     planned = {stage.stage: stage for stage in plan.releases}

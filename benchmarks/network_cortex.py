@@ -1,10 +1,10 @@
 """``python -m benchmarks.network_cortex [SEED [KIND ...]]``: participants without networks.
 
-Each participant's series on the cortex is Gaussian noise that was smoothed: *along* fsaverage5
-(heat), *through* the volume (a Gaussian kernel across sulci and from one hemisphere to the other),
-along it and twice as strong in front as in the middle and behind (*uneven*), or along it with ten
-spots of the participant's own (*own*). `group_ica` and `template_networks` get the mean over
-participants with a study's noise, over every fourth vertex, which is no less than the waves need.
+Each participant's series on the cortex is smoothed Gaussian noise: *along* fsaverage5 (heat),
+*through* the volume (a Gaussian kernel across sulci and from one hemisphere to the other), along it
+and twice as strong in front as in the middle and behind (*uneven*), or along it with ten spots of
+the participant's own (*own*). `group_ica` and `template_networks` get the mean over participants
+with a study's noise, over every fourth vertex, which is not less than the waves require.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ _VOLUMES, _ROWS, _OWN, _NETWORKS, _WIDTH = 80, 500, 10, 10, 15.0
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What a basis sees of participants without networks."""
+    """Projection of participants without networks on a basis."""
 
     root: Array
     """d x d. Of their covariance."""
@@ -51,7 +51,7 @@ class Noise:
     """Maps of the basis that are each participant's own."""
 
     def persons(self, count: int, seed: int) -> Iterator[Array]:
-        """Series in the basis, d x T each."""
+        """Return the series in the basis, d x T each."""
         generator, size = np.random.default_rng(seed), len(self.root)
         strong = np.sqrt(np.square(self.root).sum() / size)
         for _ in range(count):
@@ -94,7 +94,7 @@ def _noise(kind: str, fwhm: float, cutoff: float) -> Noise:
 
 
 def _through(width: float, basis: Array) -> Array:
-    """ΦᵀCΦ of white noise smoothed in the volume."""
+    """Return ΦᵀCΦ of white noise smoothed in the volume."""
     where, narrow = some_places(4).coordinates.astype(np.float32), basis.astype(np.float32)
     squares, total = np.square(where).sum(axis=1), np.zeros((basis.shape[1],) * 2)
     for start in range(0, len(where), _ROWS):
@@ -125,7 +125,7 @@ def _networks(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range) 
 
 
 def _templates(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range) -> list[str]:
-    """Maps of all runs beyond their templates, as these, and unlike."""
+    """Count maps of all runs that differ from, agree with and are unlike their templates."""
     analysis = {"templates": "x.dscalar.nii", "connectivity": False}
     maps, states = hills(), list[str]()
     templates = Templates(maps.astype(np.float32))
@@ -141,7 +141,7 @@ def _templates(kind: str, fwhm: float, sites: int, epsilon: float, seeds: range)
 
 @lru_cache(maxsize=1)
 def hills() -> Array:
-    """Maps of networks of three hills each, anywhere on both hemispheres: V x 10."""
+    """Return maps of networks of three hills each, anywhere on both hemispheres: V x 10."""
     generator, where = np.random.default_rng(3), some_places(4).coordinates
     tops = where[generator.choice(len(where), (_NETWORKS, 3), replace=False)]
     away = np.square(where[:, None, None] - tops).sum(axis=3)

@@ -2,10 +2,9 @@
 
 ``python -m benchmarks.networks halves FOLDER`` reads FOLDER/rois_cc200/*.1D and, for the regions'
 places, FOLDER/CC200.nii.gz (see `benchmarks.real_networks`). Hospitals are the files' prefixes,
-without a, b, c or d of one hospital's samples.
-The truth are the 25 maps that the other halves' pooled data are separated into, without noise: 20
-networks are looked for among a quarter more directions, and which 20 come first is chance where
-there is no noise.
+without a, b, c or d of one hospital's samples. The truth is the 25 maps into which the other
+halves' pooled data are separated, without noise. 20 networks are estimated among a quarter more
+directions; without noise, chance decides which 20 come first.
 """
 
 import re
@@ -31,7 +30,7 @@ EPSILONS, SPLITS = (1.0, 2.0, 4.0, 8.0), 5
 
 
 def halves(folder: Path) -> None:
-    """Agreement, what is found, and what is said of it."""
+    """Measure the agreement of networks, the number found, and the reported accuracy."""
     directions, hospitals = _people(folder)
     centres, rows = _centres(folder), []
     for epsilon in EPSILONS:
@@ -56,7 +55,7 @@ def halves(folder: Path) -> None:
 
 
 def _people(folder: Path) -> tuple[Array, Array]:
-    """Leading directions (n x d x K) and hospitals (n)."""
+    """Return leading directions (n x d x K) and hospitals (n)."""
     found, hospitals = [], []
     for path in sorted((folder / "rois_cc200").glob("*.1D")):
         series = np.loadtxt(path).T
@@ -98,7 +97,7 @@ def _split(
 
 
 def _alone(directions: Array, made: Plan, seed: int) -> tuple[Array, Array]:
-    """First 20 maps of one hospital, with noise of its own for the same promise, and without."""
+    """Return one hospital's first 20 maps, without noise, and with its own noise for the same ε."""
     matrix, privacy = _mean(directions), made.study.privacy
     noise = np.sqrt(2 * KEPT) / len(directions) / mu_of(privacy.epsilon, privacy.delta)
     packed = pack_symmetric(matrix)
@@ -107,7 +106,7 @@ def _alone(directions: Array, made: Plan, seed: int) -> tuple[Array, Array]:
 
 
 def _halved(hospitals: Array, seed: int) -> NDArray[np.bool_]:
-    """Who is in the first half of their hospital."""
+    """Return who is in the first half of their hospital."""
     generator, first = np.random.default_rng(seed), np.zeros(len(hospitals), dtype=bool)
     for name in np.unique(hospitals):
         order = generator.permutation(np.flatnonzero(hospitals == name))
@@ -116,7 +115,7 @@ def _halved(hospitals: Array, seed: int) -> NDArray[np.bool_]:
 
 
 def all_maps(matrix: Array) -> Array:
-    """What a mean of projectors is separated into, d x 25, where it has no noise."""
+    """Separate a mean of projectors without noise into maps, d x 25."""
     values, vectors = eigh(matrix)
     many = round(1.25 * KEPT)
     excess = np.maximum(values[::-1][:many] - np.median(values), 0.0)

@@ -1,9 +1,9 @@
-"""What a hospital of real participants has at home: its own mean, the release, and both together.
+"""Networks at a hospital of real participants: its own mean, the release, and both together.
 
-``python -m benchmarks.networks home FOLDER`` takes the participants and halves of
+``python -m benchmarks.networks home FOLDER`` uses the participants and halves of
 `benchmarks.network_halves`: half of every hospital is the consortium, the pool of the other halves
-the truth. *Captured* is the part of the truth's 20 leading directions that lies within 20 leading
-ones of a matrix. The release is simulated, with the noise of a study of these sizes.
+the truth. *Captured* is the fraction of the truth's 20 leading directions within 20 leading ones of
+a matrix. The release is simulated, with the noise of a study of these sizes.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ GROUPS = {"13 or fewer": (2, 13), "18 to 25": (18, 25), "88": (88, 88)}
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """A split: who is the consortium, and what is true."""
+    """A split into the consortium and the truth."""
 
     sizes: tuple[int, ...]
     members: Sequence[NDArray[np.int64]]
@@ -38,7 +38,7 @@ class Half:
 
 
 def home(folder: Path) -> None:
-    """Captured directions of hospitals of three sizes."""
+    """Measure the captured directions of hospitals of three sizes."""
     directions, hospitals = _people(folder)
     centres, rows = _centres(folder), []
     for epsilon in EPSILONS:
@@ -92,13 +92,13 @@ def _add(
 
 
 def leading(matrix: Array) -> Array:
-    """Its first 20 eigenvectors."""
+    """Return the matrix's first 20 eigenvectors."""
     size = len(matrix)
     return np.asarray(eigh(matrix, subset_by_index=(size - KEPT, size - 1))[1])
 
 
 def captured(matrix: Array, truth: Array) -> float:
-    """Part of the truth's directions (d x 20) that lies within the matrix's."""
+    """Return the fraction of the truth's directions (d x 20) that is within the matrix's."""
     return float(np.sum((leading(matrix).T @ truth) ** 2) / truth.shape[1])
 
 

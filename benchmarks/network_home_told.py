@@ -1,11 +1,12 @@
-"""What hospitals are informed of their networks at home, beside what is true of them.
+"""Reports to hospitals on their networks at home, compared with the truth.
 
-``python -m benchmarks.networks home_told FOLDER`` takes the participants of
-`benchmarks.network_halves`. Hospitals fall into two groups: on `FITTED` the range and how much
-hospitals differ at least were chosen, the others are held out; samples of one university are in one
-group. In each group half of every hospital is the consortium, the pool of the other halves the
-truth, and each hospital in turn puts its own half beside the release. Of the maps that count as
-found expected correlation, truth and how often the range holds it.
+``python -m benchmarks.networks home_told FOLDER`` uses the participants of
+`benchmarks.network_halves`. Hospitals are in two groups: the range, and the least difference
+between hospitals, were chosen on `FITTED`, and the others are held out; samples of one university
+are in one group. In each group half of every hospital is the consortium, the pool of the other
+halves is the truth, and each hospital in turn combines its own half with the release. For the maps
+that count as found, the table gives the expected correlation, the truth, and how often the range
+contains it.
 """
 
 from collections import defaultdict
@@ -27,7 +28,7 @@ from consortium.kernels.noise_law import SymmetricNoise
 FITTED = ("USM", "MaxMun", "Caltech", "UCLA_1", "UCLA_2", "UM_1", "UM_2", "Pitt", "SBL", "OHSU")
 EPSILONS, SPLITS = (4.0, 8.0, 16.0), 1
 Told = tuple[float, float, float]
-"""Expected, true, and whether the range holds it."""
+"""Expected and true correlation, and whether the range contains the truth."""
 
 
 def home_told(folder: Path) -> None:
@@ -52,7 +53,7 @@ def home_told(folder: Path) -> None:
 def _at_home(
     directions: Array, hospitals: Array, centres: Array, epsilon: float, split: int
 ) -> Iterator[tuple[str, Result, Array]]:
-    """Each hospital's own networks, the release's and both together, with the true maps."""
+    """Return each hospital's own networks, the release's and both together, with the true maps."""
     first = _halved(hospitals, split)
     members = [np.flatnonzero(first & (hospitals == name)) for name in np.unique(hospitals)]
     sizes = tuple(map(len, members))

@@ -1,12 +1,12 @@
-"""How like their templates real participants' maps are, also of templates that are no networks.
+"""Agreement of real participants' maps with templates, also with templates that are not networks.
 
-``python -m benchmarks.networks likeness FOLDER`` takes the participants of
-`benchmarks.network_halves`, every ninth, and ten published maps, FOLDER/rsn10.nii.gz: as they are,
+``python -m benchmarks.networks likeness FOLDER`` uses the participants of
+`benchmarks.network_halves`, every ninth, and ten published maps, FOLDER/rsn10.nii.gz: as published,
 with the regions' places permuted, and mirrored (each region has the value at its mirror image),
-which stay as smooth. From left to right most networks are their own mirror image, so that these
-stand in a row of their own; of the others, those that agree with a published map by `ALIKE` or more
-are left out. *Less strong*: participants whose series vary less along the map than along the
-published one that it was made of.
+which remain as smooth. Most networks are their own mirror image from left to right, so these have a
+row of their own; of the others, those that agree with a published map by `ALIKE` or more are
+excluded. *Less strong*: participants whose series vary less along the map than along the published
+one from which it was made.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ MIRRORS = ((1, -1, 1), (1, 1, -1), (1, -1, -1))
 
 
 def likeness(folder: Path) -> None:
-    """Correlation of each template with the participants' mean map."""
+    """Correlate each template with the participants' mean map."""
     maps, centres = published_maps(folder), _centres(folder)
     files = sorted((folder / "rois_cc200").glob("*.1D"))[::STEP]
     people = [np.loadtxt(path).T for path in files]
@@ -75,12 +75,12 @@ def _mirrored(maps: Array, centres: Array, signs: tuple[int, ...]) -> Array:
 
 
 def _unlike(templates: Array, maps: Array) -> NDArray[np.bool_]:
-    """Whether each agrees with no published map."""
+    """Return whether each template agrees with none of the published maps."""
     return np.asarray(cosines(maps, templates).max(axis=0) < ALIKE)
 
 
 def _weaker(people: list[Array], templates: Array, maps: Array) -> Array:
-    """Part of the participants whose series vary less along each template than along its map."""
+    """Return the fraction of participants whose series vary less along template than map."""
     return np.mean([_strengths(p, templates) < _strengths(p, maps) for p in people], axis=0)
 
 

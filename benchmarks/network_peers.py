@@ -18,12 +18,12 @@ EPSILON, SIZE, SEEDS = 8.0, 20, 2
 
 
 def peers() -> None:
-    """Correlation with the true networks, 400 participants in eight hospitals."""
+    """Measure the correlation with the true networks, 400 participants in eight hospitals."""
     people = hard_people(HARD)
     pool, found = Pool(people, 0), {}
     for name, scheme in (
         ("group_ica", "cape"),
-        ("group_ica, every site alone hides its own", "local"),
+        ("group_ica, every site hides its own", "local"),
     ):
         made = plan(people, EPSILON, scheme, components=SIZE)
         mean = pool.mean(key(made))
@@ -47,7 +47,7 @@ def peers() -> None:
 
 
 def canica(sites: Sequence[ArrayData]) -> Array:
-    """Maps by nilearn's group ICA, D x R."""
+    """Return maps by nilearn's group ICA, D x R."""
     grid = template_grid(EDGE)
     images = [grid.image(block) for site in sites for block in site.blocks()]
     model = CanICA(

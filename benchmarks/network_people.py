@@ -30,7 +30,7 @@ _TABLE = "data/seitzman_2018_ROIs_300inVol_MNI_allInfo.txt"
 
 
 def places() -> Places:
-    """The voxels."""
+    """Return the voxels."""
     return Places(template_grid(EDGE).coordinates, EDGE**3)
 
 
@@ -46,7 +46,7 @@ class People:
     """One participant's D x T series, from the hospital's number and a generator."""
 
     def persons(self, seed: int) -> Iterator[tuple[int, Array]]:
-        """All participants, each with the number of their hospital."""
+        """Yield all participants, each with the number of their hospital."""
         for site, size in enumerate(self.sizes):
             generator = np.random.default_rng((seed, site))
             for _ in range(size):
@@ -54,7 +54,10 @@ class People:
 
 
 def plain_people(sizes: tuple[int, ...], volumes: int = 80, networks: float = 1.0) -> People:
-    """14 networks of amplitudes 1.3 to .7, AR(1) time series of .6, noise of one network's peak."""
+    """Simulate 14 networks of amplitudes 1.3 to 0.7, in noise as large as one network's peak.
+
+    Their time series are AR(1) with 0.6.
+    """
     grid = template_grid(EDGE)
     maps = network_maps(grid.affine, grid.shape, grid.mask)[1]
     strong = networks * maps * np.linspace(1.3, 0.7, PLAIN, dtype=np.float32)
@@ -70,7 +73,7 @@ def plain_people(sizes: tuple[int, ...], volumes: int = 80, networks: float = 1.
 
 
 def hard_people(sizes: tuple[int, ...], volumes: int = 100, networks: float = 1.0) -> People:
-    """20 networks out of published regions; ``networks`` 0 leaves all but these."""
+    """Simulate 20 networks from published regions; ``networks`` 0 leaves all except these."""
     regions, coordinates = Regions(), template_grid(EDGE).coordinates.astype(np.float32)
     maps = regions.maps(coordinates)
     generator = np.random.default_rng(7)
@@ -92,13 +95,13 @@ def hard_people(sizes: tuple[int, ...], volumes: int = 100, networks: float = 1.
 
 
 def _own(coordinates: Array, generator: np.random.Generator) -> Array:
-    """15 spots that this participant has alone."""
+    """Return 15 spots of only this participant."""
     centres = coordinates[generator.integers(len(coordinates), size=15)]
     return _spots(coordinates, centres, 10.0)
 
 
 def _pink(rows: int, volumes: int, generator: np.random.Generator) -> Array:
-    """Courses with power 1/f, variance 1."""
+    """Return time series with power 1/f, variance 1."""
     waves = np.fft.rfft(generator.standard_normal((rows, 2 * volumes)))
     waves[:, 0] = 0.0
     waves[:, 1:] /= np.sqrt(np.arange(1, waves.shape[1]))
@@ -134,7 +137,7 @@ class Regions:
         return centres, labels
 
     def maps(self, coordinates: Array) -> Array:
-        """One map for each network, largest value 1: D x 20."""
+        """Return one map for each network, largest value 1: D x 20."""
         centres, labels = self.table
         spots = _spots(coordinates, centres, _SPOT)
         members = np.eye(labels.max() + 1, dtype=np.float32)[labels]

@@ -27,13 +27,13 @@ Key = tuple[float, int]
 
 @lru_cache(maxsize=1)
 def extent() -> Extent:
-    """The voxels of all studies here."""
+    """Return the voxels of all studies here."""
     where = places()
     return Extent(len(where.coordinates), 0, (), where)
 
 
 def plan(people: People, epsilon: float, scheme: str = "cape", **analysis: Any) -> Plan:
-    """The plan of a study over these hospitals, one of which may collude."""
+    """Plan a study over these hospitals, one of which may collude."""
     study = study_of(
         *("group_ica", {"anyway": True, **analysis}, len(people.sizes), epsilon),
         data={"resolution": EDGE},
@@ -44,14 +44,14 @@ def plan(people: People, epsilon: float, scheme: str = "cape", **analysis: Any) 
 
 
 def key(made: Plan) -> Key:
-    """Which mean of projectors a study releases."""
+    """Return the kind of mean of projectors that a study releases."""
     known: Any = made.analysis
     return known.cutoff, known.asked.kept
 
 
 @dataclass
 class Pool:
-    """Means of participants' projectors, of each hospital alone and of all."""
+    """Means of participants' projectors, of each single hospital and of all."""
 
     people: People
     seed: int
@@ -78,13 +78,13 @@ class Pool:
         }
 
     def mean(self, each: Key) -> Array:
-        """Of all participants."""
+        """Return the mean over all participants."""
         self.add([each])
         return np.asarray(np.average(self.means[each], axis=0, weights=self.people.sizes))
 
 
 def answer(matrix: Array, made: Plan, seed: int | None) -> Result:
-    """The study's result, with its noise or without any."""
+    """Return the study's result, with its noise or without any."""
     deviation = 0.0 if seed is None else float(made.stages[0].mechanism.noise.aggregate())
     values = pack_symmetric(matrix)
     values += deviation * np.random.default_rng(seed or 0).standard_normal(len(values))
@@ -94,13 +94,13 @@ def answer(matrix: Array, made: Plan, seed: int | None) -> Result:
 
 
 def cosines(found: Array, truth: Array) -> Array:
-    """Size of the correlation of every true map (rows) with every one that was found."""
+    """Return the absolute correlation of every true map (rows) with every found one."""
     split = truth.shape[1]
     return np.abs(np.corrcoef(truth.T, found.T)[:split, split:])
 
 
 def matched(found: Array, truth: Array) -> Array:
-    """Correlation of each true map with its own of those found, 0 for one that has none."""
+    """Return each true map's correlation with its match among the found ones, 0 without a match."""
     scores = np.zeros(truth.shape[1])
     if found.shape[1]:
         table = cosines(found, truth)
@@ -110,6 +110,6 @@ def matched(found: Array, truth: Array) -> Array:
 
 
 def resolved(truth: Array, cutoff: float) -> Array:
-    """What the basis shows of the truth."""
+    """Return the part of the truth that the basis represents."""
     basis = smooth_basis(extent().places, cutoff).matrix
     return np.asarray(basis @ (basis.T @ truth))

@@ -1,4 +1,4 @@
-"""capeDJICA on simulated participants beside group ICA: solvers, scores and shares."""
+"""capeDJICA on simulated participants compared with group ICA: solvers, scores and shares."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ VARIANTS: tuple[dict[str, Any], ...] = (
 
 
 def sites_of(people: People, seed: int) -> list[ArrayData]:
-    """Every hospital's participants, with variance 1 per voxel as `preprocess_person` does."""
+    """Return every hospital's participants, with variance 1 per voxel as in `preprocess_person`."""
     blocks: list[list[Any]] = [[] for _ in people.sizes]
     for site, series in people.persons(seed):
         centred = series - series.mean(axis=1, keepdims=True)
@@ -30,13 +30,13 @@ def sites_of(people: People, seed: int) -> list[ArrayData]:
 
 
 def run_study(sites: list[ArrayData], epsilon: float, seed: int, **analysis: Any) -> Any:
-    """A whole run in this process."""
+    """Run a whole study in this process."""
     study = study_of("ica", analysis, len(sites), epsilon, data={"resolution": EDGE})
     return Simulation(study, sites, seed).run()
 
 
 def rounds(seeds: int = 2) -> None:
-    """Correlation with the true networks."""
+    """Measure the correlation with the true networks."""
     rows = []
     for name, people, size in (("plain", plain_people(PLAIN), 14), ("hard", hard_people(HARD), 20)):
         sites = sites_of(people, 0)

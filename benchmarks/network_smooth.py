@@ -1,7 +1,8 @@
-"""Participants who share a smooth covariance and no network, and such with twelve networks on it.
+"""Participants who share a smooth covariance, without networks or with twelve networks.
 
-Series are Gaussian. Of voxels they are white noise smoothed by a Gaussian kernel, of which the
-basis of `group_ica` sees ΦᵀCΦ; of regions they have a covariance of exp(-distance/25 mm).
+Series are Gaussian. Series of voxels are white noise smoothed by a Gaussian kernel, whose
+projection on the basis of `group_ica` is ΦᵀCΦ; series of regions have a covariance of
+exp(-distance/25 mm).
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ class Group:
     maps: Array
 
     def mean_projector(self, persons: int, generator: np.random.Generator) -> Array:
-        """Of so many participants."""
+        """Return the mean projector of a number of participants."""
         values, vectors = np.linalg.eigh(self.covariance)
         root, size = vectors * np.sqrt(np.maximum(values, 0.0)), len(values)
         strong = self.maps * np.linspace(2.0, 1.0, self.maps.shape[1])
@@ -51,7 +52,7 @@ class Group:
 
 
 def smooth() -> None:
-    """Runs in which something is found where there is no network, and what is found on it."""
+    """Count runs that find a network where none exists, and networks found among twelve."""
     rows = []
     for persons in SIZES:
         for epsilon in EPSILONS:
@@ -60,7 +61,7 @@ def smooth() -> None:
             rows.append([str(persons), f"{epsilon:g}", *found, *_background(persons, epsilon)])
     voxels = (f"{fwhm:g} mm ({VOXEL_RUNS})" for fwhm in FWHMS)
     show(
-        "Smooth covariance: runs that find something; of 12 networks on it what is found",
+        "Smooth covariance: runs that find something; number found of 12 networks on it",
         ["participants", "ε", f"atlas ({RUNS})", *voxels, "found of 12", "agree with none by .5"],
         rows,
     )
@@ -90,7 +91,7 @@ def _group(seed: int, networks: int) -> Group:
 
 
 def of_regions(persons: int, epsilon: float, seed: int, networks: int) -> tuple[Result, Array]:
-    """A study's result, and the true maps."""
+    """Return a study's result, and the true maps."""
     made, group = region_plan(SIZES[persons], epsilon, _centres()), _group(seed, networks)
     matrix = group.mean_projector(persons, np.random.default_rng(seed))
     return answer(matrix, made, seed), group.maps
@@ -127,7 +128,7 @@ def _of_voxels(persons: int, epsilon: float, fwhm: float) -> int:
 
 @lru_cache(maxsize=8)
 def _seen(cutoff: float, fwhm: float) -> Array:
-    """ΦᵀCΦ of smoothed white noise."""
+    """Return ΦᵀCΦ of smoothed white noise."""
     where, width = extent().places, fwhm / _FWHM
     assert where is not None
     places, basis = where.coordinates, smooth_basis(where, cutoff).matrix
@@ -140,14 +141,14 @@ def _seen(cutoff: float, fwhm: float) -> Array:
 
 
 def is_found(result: Result) -> Array:
-    """Whether each component is."""
+    """Return whether each component is found."""
     images = result.images.get("components")
     told = images.accuracy if images else ()
     return np.array([each.state == "found" for each in told], dtype=bool)
 
 
 def region_plan(sizes: tuple[int, ...], epsilon: float, centres: Array, **analysis: Any) -> Plan:
-    """The plan of a study over regions that lie at these places."""
+    """Plan a study over regions at these places."""
     study = _study(sizes, epsilon, {"atlas": "atlas.nii.gz"}, **analysis)
     where = replace(Extent(len(centres)), region_places=centres)
     shape = where.shape(sizes, tuple(VOLUMES * size for size in sizes), "subject")

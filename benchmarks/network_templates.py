@@ -1,7 +1,7 @@
-"""What networks by templates tell beside group ICA, from right, private and wrong templates.
+"""`template_networks` compared with group ICA, from correct, private and wrong templates.
 
 The release is simulated as in `benchmarks.networks`: noise is added to the mean of all
-participants' maps, which is worked out once for each basis and set of templates, over a quarter of
+participants' maps, which is computed once for each basis and set of templates, over a quarter of
 the participants.
 """
 
@@ -38,18 +38,18 @@ class Cell:
 
     @property
     def cutoff(self) -> float:
-        """Of its basis, mm."""
+        """Return the basis's cut-off in mm."""
         analysis: Any = self.plan.analysis
         return float(analysis.cutoff)
 
 
 def fewer(people: People) -> People:
-    """Every fourth participant: their mean stands for that of all, whose noise is added."""
+    """Return every fourth participant. Their mean replaces that of all, whose noise is added."""
     return replace(people, sizes=tuple(max(size // 4, 1) for size in people.sizes))
 
 
 def cell(people: People, epsilon: float, name: str, maps: Array) -> Cell:
-    """Plan a study of the maps alone over these hospitals, one of which may collude."""
+    """Plan a study of only the maps over these hospitals, one of which may collude."""
     asked = {"templates": "x.nii", "connectivity": False, "anyway": True}
     sites, data = len(people.sizes), {"resolution": EDGE}
     study = study_of("template_networks", asked, sites, epsilon, data=data)
@@ -59,7 +59,7 @@ def cell(people: People, epsilon: float, name: str, maps: Array) -> Cell:
 
 
 def means(people: People, cells: Sequence[Cell]) -> list[Array]:
-    """Mean of the participants' maps for every cell, d x R each."""
+    """Return the mean of the participants' maps for every cell, d x R each."""
     places = extent().places
     bases = {
         each.cutoff: smooth_basis(places, each.cutoff).matrix.astype(np.float32) for each in cells
@@ -74,7 +74,7 @@ def means(people: People, cells: Sequence[Cell]) -> list[Array]:
 
 
 def result(mean: Array, made: Cell, seed: int) -> Result:
-    """The study's result with its noise."""
+    """Return the study's result with its noise."""
     deviation = float(made.plan.stages[0].mechanism.noise.aggregate())
     values = mean + deviation * np.random.default_rng(seed).standard_normal(mean.shape)
     return result_of(
@@ -84,7 +84,7 @@ def result(mean: Array, made: Cell, seed: int) -> Result:
 
 
 def _moved(maps: Array) -> Array:
-    """Maps one voxel further to the front."""
+    """Return maps moved to the front by one voxel."""
     grid = template_grid(EDGE)
     volume = np.zeros((*grid.shape, maps.shape[1]), np.float32)
     volume[grid.mask] = maps
@@ -92,7 +92,7 @@ def _moved(maps: Array) -> Array:
 
 
 def templates(seeds: int = 2) -> None:
-    """Mean correlation with the truth, over all true networks."""
+    """Measure the mean correlation with the truth, over all true networks."""
     populations = (
         ("plain", plain_people(PLAIN), hard_people(HARD).maps),
         ("hard", hard_people(HARD), plain_people(PLAIN).maps),

@@ -1,15 +1,15 @@
-"""Whether what `group_ica` forecasts, finds and says of its networks agrees with the truth.
+"""Whether the forecasts, findings and reports of `group_ica` agree with the truth.
 
 ``found FOLDER``: halves of real hospitals (see `benchmarks.network_halves`), some with fewer
-participants: components that the plan forecasts and that the result finds, and those that truly
-correlate by .7 with the other halves' networks.
+participants: components that the plan forecasts, those that the result finds, and those whose true
+correlation with the other halves' networks is 0.7 or more.
 
 ``shapes``: participants without networks whose noise is smooth: isotropic, anisotropic along the
 axes or oblique, left-right symmetric, or both.
 
 ``overlap FOLDER``: simulated participants with six published networks that overlap.
 
-``yardstick FOLDER``: what random maps, and one hospital alone without noise, reach in the measure
+``yardstick FOLDER``: the result of random maps, and of one hospital without noise, in the measure
 of ``halves``.
 """
 
@@ -48,7 +48,7 @@ SPLITS = 4
 
 
 def found(folder: Path) -> None:
-    """Components that are forecast, found, and truly there."""
+    """Count components that are forecast, found, and true."""
     directions, hospitals = _people(folder)
     centres, rows = centres_of(folder), []
     for persons, epsilon in CELLS:
@@ -73,7 +73,7 @@ _HEADS = ("found", "truly ≥ .7", "found, truly < .5", "expected", "true", "in 
 
 
 def _verdicts(result: Result, truth: Array) -> tuple[float, ...]:
-    """Found, truly ≥ .7, falsely found; expected and true correlation of those found, covered."""
+    """Count found, true (≥ 0.7) and false maps; return expected and true correlation, coverage."""
     true, which = cosines(result.arrays["maps"], truth).max(axis=0), is_found(result)
     expected = result.arrays["expected"][which]
     low, high = expected_range(expected)
@@ -92,7 +92,7 @@ def _figures(told: list[tuple[float, ...]]) -> list[str]:
 
 
 def _fewer(first: NDArray[np.int_], hospitals: Array, persons: int, seed: int) -> NDArray[np.int_]:
-    """About so many participants, of each hospital the same part."""
+    """Select about the given number of participants, the same fraction of each hospital."""
     generator, kept = np.random.default_rng(1000 + seed), []
     for name in np.unique(hospitals):
         own = generator.permutation(first[hospitals[first] == name])
@@ -123,7 +123,7 @@ _ROWS = 500
 
 
 def shapes() -> None:
-    """Studies of participants without networks that find something."""
+    """Count studies of participants without networks that find something."""
     rows = [[name, *_of_shape(name)] for name in SHAPES]
     cells = [f"{persons:,}, ε {epsilon:g}" for persons in PERSONS for epsilon in EPSILONS]
     cells.append(f"voxels, {VOXEL_PERSONS}, ε {VOXEL_EPSILON:g}")
@@ -148,7 +148,7 @@ def _of_shape(name: str) -> list[str]:
 
 
 def _count(seen: Array, persons: int, plans: list[Plan], runs: int) -> list[int]:
-    """Studies that find something, for each plan."""
+    """Count studies that find something, for each plan."""
     group, found = Group(seen, np.zeros((len(seen), 0))), np.zeros(len(plans), dtype=int)
     for seed in range(runs):
         matrix = group.mean_projector(persons, np.random.default_rng(seed))
@@ -157,7 +157,7 @@ def _count(seen: Array, persons: int, plans: list[Plan], runs: int) -> list[int]
 
 
 def covariance(places: Array, others: Array, name: str) -> Array:
-    """Covariance of smooth noise between places in mm (n x 3, m x 3), n x m."""
+    """Return the covariance of smooth noise between places in mm (n x 3, m x 3), n x m."""
     widths, mirrored = SHAPES[name]
     turn = OBLIQUE if name.endswith("oblique") else np.eye(3)
     scale = turn / (2.0 * np.array(widths) / FWHM)
@@ -170,7 +170,7 @@ def covariance(places: Array, others: Array, name: str) -> Array:
 
 @lru_cache(maxsize=2)
 def _in_basis(cutoff: float, name: str) -> Array:
-    """ΦᵀCΦ."""
+    """Return ΦᵀCΦ."""
     where = extent().places
     assert where is not None
     places, basis = where.coordinates, smooth_basis(where, cutoff).matrix
@@ -195,7 +195,7 @@ OVERLAPPING, OVERLAP_RUNS = 6, 8
 
 
 def overlap(folder: Path) -> None:
-    """Networks that overlap: expected and true correlation of those that are found."""
+    """Measure expected and true correlation of the found ones among networks that overlap."""
     centres, maps = centres_of(folder), np.maximum(published_maps(folder), 0.0)
     maps = maps / maps.max(axis=0)
     smooth = 0.3 * np.exp(-(cdist(centres, centres) / 25.0))
@@ -223,7 +223,7 @@ _BOTH = ("found", "expected", "true", "in range", "as pooled maps", "in range of
 
 
 def _of_both(told: list[tuple[float, ...]]) -> list[str]:
-    """Found ones against the networks, and against maps of other participants without noise."""
+    """Compare found maps with the networks, and with maps of other participants without noise."""
     each = np.array(told)
     kept = each[each[:, 0] > 0]
     if not len(kept):
@@ -237,7 +237,7 @@ _BLOB = 20.0  # mm, standard deviation
 
 
 def yardstick(folder: Path) -> None:
-    """Mean correlation of random maps, and of one hospital's without noise, with 20 networks."""
+    """Measure the mean correlation of random maps, and of one hospital's, with 20 networks."""
     directions, hospitals = _people(folder)
     centres, scores = centres_of(folder), {"random smooth maps": list[float]()}
     scores |= {f"one hospital of {many}": [] for many in ALONE}

@@ -1,6 +1,6 @@
 """The least noise of a private, unbiased mean: the bound of docs/explanation/noise-bound.md.
 
-No analysis uses it; `benchmarks.network_bound` holds the mechanisms against it.
+Analyses do not use it; `benchmarks.network_bound` compares the mechanisms with it.
 """
 
 import math
@@ -13,7 +13,7 @@ from consortium.base.array import Array
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What the bound takes of participants' covariance Σ."""
+    """Terms of participants' covariance Σ in the bound."""
 
     trace: float
     """tr Σ."""
@@ -22,30 +22,30 @@ class Spectrum:
 
 
 def chi_square(mu: float) -> float:
-    """χ² between the two sides of a μ-GDP mechanism, at the most: e^{μ²} − 1."""
+    """Return an upper limit of χ² between the two sides of a μ-GDP mechanism: e^{μ²} − 1."""
     return math.expm1(mu**2)
 
 
 def least_error(spectrum: Spectrum, persons: int, mu: float) -> float:
-    """Least E‖Y − θ‖² of an unbiased Y, sampling included: (tr Σ^½)²/(n²(e^{μ²} − 1))."""
+    """Return the least E‖Y − θ‖² of an unbiased Y with sampling: (tr Σ^½)²/(n²(e^{μ²} − 1))."""
     return spectrum.root**2 / (persons**2 * chi_square(mu))
 
 
 def least_noise(spectrum: Spectrum, persons: int, mu: float) -> float:
-    """Least E‖Y − x̄‖² where Y is unbiased for the participants' mean x̄, 0 or more."""
+    """Return the least E‖Y − x̄‖² if Y is unbiased for the participants' mean x̄, 0 or more."""
     return max(least_error(spectrum, persons, mu) - spectrum.trace / persons**2, 0.0)
 
 
 def spectrum_of(values: Array) -> Spectrum:
-    """Of a covariance with these eigenvalues."""
+    """Return the terms of a covariance with these eigenvalues."""
     inside = np.maximum(values, 0.0)
     return Spectrum(float(inside.sum()), float(np.sqrt(inside).sum()))
 
 
 def spectrum_of_gram(gram: Array) -> Spectrum:
-    """Of the sample covariance of participants with these inner products, n x n.
+    """Return the terms of the participants' sample covariance, by their inner products, n x n.
 
-    With fewer participants than numbers tr Σ^½ comes out too small, and so does the bound.
+    With fewer participants than numbers tr Σ^½ is too small, and so is the bound.
     """
     count = len(gram)
     means = gram.mean(axis=0)
@@ -54,5 +54,5 @@ def spectrum_of_gram(gram: Array) -> Spectrum:
 
 
 def even(spectrum: Spectrum, entries: int) -> Spectrum:
-    """Of the covariance of the same trace that is hardest: the same in every direction."""
+    """Return the terms of the hardest covariance of the same trace, equal in all directions."""
     return Spectrum(spectrum.trace, math.sqrt(entries * spectrum.trace))

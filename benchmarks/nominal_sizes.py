@@ -25,7 +25,7 @@ NOMINAL: dict[str, tuple[float, ...]] = {
     "right": (1.0,) * 4,
     "30 % off by site": (1.3, 0.7, 1.3, 0.7),
     "twice too many": (2.0,) * 4,
-    "nobody at one site": (1.0,) * 4,
+    "none at one site": (1.0,) * 4,
 }
 
 
@@ -36,13 +36,13 @@ class Judged:
     square: float
     """Mean squared error, in the result's unit."""
     covered: float
-    """Share of the reported intervals that hold the truth; not a number without any."""
+    """Fraction of the reported intervals that contain the truth; NaN without intervals."""
     reported: float
     """Share of the numbers that have an interval."""
 
 
 Run = Callable[[Sequence[int], Sequence[int], float, int], Judged]
-"""Of the true and the nominal numbers, ε and a seed."""
+"""Function of the true and the nominal numbers, ε and a seed."""
 
 
 def _judge(findings: Sequence[Finding], truths: Sequence[float] | Array) -> Judged:
@@ -65,7 +65,7 @@ def _findings(result: Result, table: str) -> list[Finding]:
 
 
 def histogram(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: int) -> Judged:
-    """Shares of 16 bins."""
+    """Estimate shares of 16 bins."""
     rng = np.random.default_rng(seed)
     ages = np.clip(rng.normal(0, 0.35, (1, sum(true))), -1, 1)
     truth = np.histogram(ages, 16, (-1, 1))[0] / sum(true)
@@ -77,7 +77,7 @@ def histogram(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed:
 
 
 def average(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: int) -> Judged:
-    """Means of ten columns, some far from 0."""
+    """Estimate means of ten columns, some far from 0."""
     rng = np.random.default_rng(seed)
     truth = np.linspace(-0.6, 0.6, 10)
     table = np.clip(truth[:, None] + 0.2 * rng.standard_normal((10, sum(true))), -1, 1)
@@ -87,7 +87,7 @@ def average(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: i
 
 
 def coordinate(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: int) -> Judged:
-    """Means of ten columns under levels of privacy by view."""
+    """Estimate means of ten columns under levels of privacy by view."""
     rng = np.random.default_rng(seed)
     truth = np.linspace(-0.6, 0.6, 10)
     table = np.clip(truth[:, None] + 0.2 * rng.standard_normal((10, sum(true))), -1, 1)
@@ -97,7 +97,7 @@ def coordinate(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed
 
 
 def regression(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: int) -> Judged:
-    """Coefficients of three columns, with a constant for each site."""
+    """Estimate coefficients of three columns, with a constant for each site."""
     rng = np.random.default_rng(seed)
     shift = np.repeat(rng.normal(0, 0.15, len(true)), true)
     x = np.clip(rng.normal(0, 0.3, (3, sum(true))) + 0.5 * shift, -1, 1)
@@ -110,7 +110,7 @@ def regression(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed
 
 
 def glm(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: int) -> Judged:
-    """Differences of two groups in 20 outcomes, ten sites of 60; groups are nominal, too."""
+    """Estimate differences of two groups in 20 outcomes, ten sites of 60, with nominal groups."""
     rng = np.random.default_rng((seed, 3))
     del true
     people = make_people(600, 20, 10, rng)
@@ -146,7 +146,7 @@ def rows(runs: int) -> Iterator[tuple[str, ...]]:
         for epsilon in EPSILONS:
             base = 0.0
             for stated, factors in NOMINAL.items():
-                nobody = stated == "nobody at one site"
+                nobody = stated == "none at one site"
                 if nobody and name == "glm":
                     continue
                 true = (*TRUE[:-1], 0) if nobody else TRUE

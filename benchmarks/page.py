@@ -1,4 +1,4 @@
-"""What was measured, on its page, with the machine that it was measured on."""
+"""Measured tables on their page, with the machine of the measurement."""
 
 import os
 import platform
@@ -15,12 +15,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "replication" / "performance.md"
 
 
 def put(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write a table, and what it was measured on, between its marks on the page.
+    """Write a table, and the machine of its measurement, between its marks on the page.
 
     Raises
     ------
     ValueError
-        If the page has no such marks.
+        If the page lacks these marks.
     """
     text = PAGE.read_text(encoding="utf-8")
     lines = [columns, ["---"] * len(columns), *rows]
@@ -29,7 +29,7 @@ def put(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
 
 
 def replaced(text: str, name: str, inside: str) -> str:
-    """A page with something else between the marks of a name."""
+    """Return a page with other text between the marks of a name."""
     marks = re.compile(rf"(<!-- measured: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
     if not marks.search(text):
         raise ValueError(f"The page has no marks '{name}'; write them where the table belongs.")
@@ -37,7 +37,7 @@ def replaced(text: str, name: str, inside: str) -> str:
 
 
 def machine() -> str:
-    """The processor, its memory and load, the system and the software, in a few sentences."""
+    """Describe the processor, its memory and load, the system and the software, in sentences."""
     cores, pages = len(os.sched_getaffinity(0)), os.sysconf("SC_PHYS_PAGES")
     memory = pages * os.sysconf("SC_PAGE_SIZE") / 2**30
     day, system = datetime.now(UTC), f"{platform.system()} {platform.release().split('-')[0]}"

@@ -15,7 +15,7 @@ PEERS = {
 
 
 def installed(peer: str) -> str | None:
-    """Version of a peer, or nothing if it is not installed."""
+    """Return the version of a peer, or nothing if it is not installed."""
     try:
         return version(PEERS[peer])
     except PackageNotFoundError:
@@ -23,6 +23,6 @@ def installed(peer: str) -> str | None:
 
 
 def versions() -> str:
-    """All of them, for the page."""
+    """List all versions, for the page."""
     found = {peer: installed(peer) for peer in PEERS}
     return ", ".join(f"{peer} {number or 'not installed'}" for peer, number in found.items())

@@ -1,4 +1,4 @@
-"""The aggregate's noise beside that of pooled data (dissertation Lemma 3.1)."""
+"""The aggregate's noise compared with that of pooled data (dissertation Lemma 3.1)."""
 
 import secrets
 
@@ -13,7 +13,7 @@ ROUNDS = 2000
 
 
 def ratio(scheme: Scheme, sites: int, boost: Boost, entries: int = 50) -> tuple[float, bool]:
-    """Variance of the aggregate's error over τ_pool² = τ²/S², and whether ê cancels exactly."""
+    """Return the aggregate's error variance over τ_pool² = τ²/S², and whether ê cancels exactly."""
     mechanism = symmetric(scheme, sites, 0, boost, entries)
     truth, errors, cancels = np.linspace(-1, 1, entries), [], True
     for _ in range(ROUNDS):
@@ -34,7 +34,7 @@ def ratio(scheme: Scheme, sites: int, boost: Boost, entries: int = 50) -> tuple[
 
 
 def pooled() -> None:
-    """2,000 rounds for each number of sites and each scheme."""
+    """Simulate 2,000 rounds for each number of sites and each scheme."""
     rows, cases = list[list[str]](), list[tuple[Scheme, int, Boost]]()
     cases += [
         ("cape", 4, "exact"),

@@ -25,7 +25,7 @@ BOUND = Bound(0.1)  # no subject of these data is clipped
 
 
 def site(index: int) -> ArrayData:
-    """Subjects of trace 1: shared maps of falling strength, and a noise of their own."""
+    """Simulate subjects of trace 1: shared maps of falling strength, and a noise of their own."""
     maps = orthonormal(np.random.default_rng(0).standard_normal((FEATURES, RANK)))
     shares = FALL ** np.arange(RANK)
     maps = (maps * np.sqrt(SIGNAL * shares / shares.sum())).astype(np.float32)
@@ -42,7 +42,7 @@ def site(index: int) -> ArrayData:
 
 
 def power() -> list[Row]:
-    """Rows of the one table: a round's cost, a site's memory, and what the subspace holds."""
+    """Return the one table's rows: a round's cost, a site's memory, and the subspace's energy."""
     sites = [site(index) for index in range(SITES)]
     what = f"power, D = {FEATURES:,}, {SITES} x {SUBJECTS} x {VOLUMES}, K = {SIZE}"
     few = [ArrayData(list(each.blocks())[:3]) for each in sites]
@@ -55,12 +55,12 @@ def power() -> list[Row]:
 
 
 def private() -> None:
-    """Energy of the subspace at ε = 8, over numbers of participants."""
+    """Measure the energy of the subspace at ε = 8, over numbers of participants."""
     energy([site(index) for index in range(SITES)])
 
 
 def cost(sites: list[ArrayData]) -> tuple[float, str, float]:
-    """One round's statistic of all sites beside the bare products it must do, in ms."""
+    """Time one round's statistic of all sites, and the bare products that it requires, in ms."""
     basis = start_basis(FEATURES, SIZE, 0)
     narrow, bound = basis.astype(np.float32), Bound(0.3)
     query = Query("pca", "power", {"basis": basis})
@@ -78,7 +78,7 @@ def cost(sites: list[ArrayData]) -> tuple[float, str, float]:
 
 
 def memory() -> float:
-    """Peak memory of one site's process, its data included, in GiB."""
+    """Return the peak memory of one site's process, its data included, in GiB."""
     peak = subprocess.run(
         [sys.executable, "-m", "benchmarks.power"], check=True, capture_output=True, text=True
     )
@@ -86,7 +86,7 @@ def memory() -> float:
 
 
 def energy(sites: list[ArrayData]) -> None:
-    """Energy of the released subspace over the exact one's, product by product."""
+    """Return the energy of the released subspace over the exact one's, product by product."""
     few = [ArrayData(list(each.blocks())[:3]) for each in sites]  # the noise is what matters
     whole, rows, products = exact(few), [], ITERATIONS
     for epsilon, persons in ((None, 12), (8.0, 80), (8.0, 8_000), (8.0, 80_000), (8.0, 800_000)):
@@ -98,7 +98,7 @@ def energy(sites: list[ArrayData]) -> None:
 
 
 def noise(epsilon: float, persons: int, iterations: int) -> float:
-    """Standard deviation of the noise in an entry of the mean, four equal sites, one colluding."""
+    """Return the noise's deviation in an entry of the mean, four equal sites, one colluding."""
     mechanism = plan_mechanism(
         Sharing("cape", colluding=1),
         entries=FEATURES * SIZE,
@@ -110,7 +110,7 @@ def noise(epsilon: float, persons: int, iterations: int) -> float:
 
 
 def run(sites: list[ArrayData], iterations: int, deviation: float) -> list[float]:
-    """Energy of the subspace after each of so many noisy products."""
+    """Return the energy of the subspace after each of the given number of noisy products."""
     draw = np.random.default_rng(2)
     basis, found = start_basis(FEATURES, SIZE, 0), []
     for _ in range(iterations):
@@ -122,13 +122,13 @@ def run(sites: list[ArrayData], iterations: int, deviation: float) -> list[float
 
 
 def captured(sites: list[ArrayData], basis: np.ndarray) -> float:
-    """Mean over subjects of ‖QᵀX‖²/T."""
+    """Return the mean over subjects of ‖QᵀX‖²/T."""
     narrow = basis.astype(np.float32)
     return float(np.mean([np.square(narrow.T @ b).sum() / VOLUMES for b in every(sites)]))
 
 
 def exact(sites: list[ArrayData]) -> float:
-    """Energy of the leading eigenvectors: six products with twice as many columns, then Ritz."""
+    """Return the leading eigenvectors' energy: six products of twice as many columns, then Ritz."""
     basis = start_basis(FEATURES, 2 * SIZE, 1)
     for _ in range(6):
         query = Query("pca", "power", {"basis": basis})

@@ -1,7 +1,7 @@
-"""A site of simulated participants whose prepared blocks lie in its cache, as many as one likes.
+"""A site of simulated participants whose prepared blocks are in its cache, in any number.
 
-A few blocks are drawn; every participant's file is one of them under another name. So what a round
-reads is what it would read, and the disk holds no more than a few.
+A few blocks are drawn. Every participant's file is one of them under another name. So a round reads
+as much as with real data, and the disk stores only a few blocks.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Size:
 
 
 def dataset(folder: Path, size: Size, persons: int, engine: Engine) -> SiteDataset:
-    """A site whose participants' blocks are prepared."""
+    """Return a site whose participants' blocks are prepared."""
     grid = Grid(np.ones((size.features, 1, 1), dtype=np.bool_), np.eye(4))
     data = SiteDataset(folder, DataSection(), Space(grid), "subject", folder / "cache", engine)
     subjects = tuple(
@@ -50,7 +50,7 @@ def dataset(folder: Path, size: Size, persons: int, engine: Engine) -> SiteDatas
 
 
 def prepare(folder: Path, size: Size, persons: int) -> None:
-    """Write everybody's block, of low rank and noise, as if it had been prepared."""
+    """Write every participant's block, of low rank and noise, as if it had been prepared."""
     data, draws = dataset(folder, size, persons, Threads()), np.random.default_rng(0)
     cache = BlockCache(folder / "cache")
     networks = draws.standard_normal((size.features, 20), dtype=np.float32)
@@ -70,7 +70,7 @@ def prepare(folder: Path, size: Size, persons: int) -> None:
 
 
 def queries(features: int) -> dict[str, tuple[str, dict[str, object], Query]]:
-    """What a site is asked, by name: algorithm, its parameters beside the number, and query."""
+    """Return queries to a site by name: algorithm, its parameters besides the number, and query."""
     basis = start_basis(features, COMPONENTS, 0)
     unmix: dict[str, Array] = {"whitening": basis, "unmixing": np.eye(COMPONENTS)}
     return {
@@ -82,7 +82,7 @@ def queries(features: int) -> dict[str, tuple[str, dict[str, object], Query]]:
 
 
 def answer(data: SiteDataset, name: str) -> bytes:
-    """A site's statistic."""
+    """Return a site's statistic."""
     algorithm, analysis, asked = queries(data.features)[name]
     stated = {"components": COMPONENTS, **analysis}
     parameters = REGISTRY[algorithm].Parameters.model_validate(stated)

@@ -1,14 +1,14 @@
 """``python -m benchmarks.real FOLDER [SEEDS [EPSILON ...]]``: `glm` on real participants.
 
-FOLDER holds ``anatomy.csv`` (a line for each participant: ``subject_id`` and columns that end in
+FOLDER contains ``anatomy.csv`` (a line for each participant: ``subject_id`` and columns that end in
 ``_thickness``, mm) and ``participants.csv`` (``subject_id``, ``site``, ``sex``, ``age``, ``asd``),
 as the challenge on autism of 2018 published them, and perhaps ``norms.csv``, thicknesses of other
-participants by the same names, which stand in a study as public norms. Or it holds series of
-regions (`benchmarks.real_networks`). Nothing of the data is kept.
+participants by the same names, which are a study's public norms. Or it contains series of regions
+(`benchmarks.real_networks`). The data are not stored.
 
-Every row is one effect (autism, sex, ten years of age; of networks autism, with and without their
-connections) at one ε, beside least squares over the pooled participants with a constant of each
-site, and beside every site of enough participants alone: noise of the exact law, one colluding
+Every row is one effect (autism, sex, ten years of age; for networks, autism with and without their
+connections) at one ε, compared with least squares over the pooled participants with a constant of
+each site, and with every single site of enough participants: noise of the exact law, one colluding
 site, δ = 1e-5. Errors are in deviations of the pooled outcomes.
 """
 
@@ -48,7 +48,7 @@ USUAL_AGE = {"mean": 18, "deviation": 10}
 EFFECTS = ("autism", "sex", "age")
 _WAYS = (("none", False, False), ("stated", True, False), ("none, means declared", False, True))
 _TOLD = "effect", "error", "low", "high", "p", "withheld"
-_ALONE = 30  # participants of a site that is tried alone
+_ALONE = 30  # fewest participants of a site that is analysed separately
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Real:
     """Participants in the order of their sites."""
 
     names: tuple[str, ...]
-    """Of the outcomes."""
+    """Norms of the outcomes."""
     limits: Array
     """V x 2. Public ones of the outcomes."""
     outcomes: Array
@@ -69,7 +69,7 @@ class Real:
     autism: Flags
     """True or false, length n. Whether male, and whether a patient."""
     norms: dict[str, tuple[float, ...]] | None
-    """Of a study: location and deviation."""
+    """Location and deviation that the study states."""
 
     @property
     def kinds(self) -> dict[str, Flags]:
@@ -80,7 +80,7 @@ class Real:
         return {kind: first == kind for kind in dict.fromkeys(first.tolist())}
 
     def only(self, kind: str) -> Real:
-        """The same participants with outcomes of one kind."""
+        """Return the same participants with outcomes of one kind."""
         chosen = self.kinds[kind]
         names = tuple(np.array(self.names)[chosen].tolist())
         return replace(
@@ -154,7 +154,7 @@ def _norms(path: Path, names: tuple[str, ...]) -> dict[str, tuple[float, ...]] |
 
 
 def trial_of_real(people: Real, effect: str, *, norms: bool, declared: bool = False) -> Trial:
-    """The study of one effect, adjusted for the others."""
+    """Return the study of one effect, adjusted for the others."""
     low, high = people.limits.T[:, :, None]
     outcomes = np.clip((people.outcomes - (low + high) / 2) / ((high - low) / 2), -1, 1)
     ages = (people.age - sum(AGES) / 2) / ((AGES[1] - AGES[0]) / 2)
@@ -209,7 +209,7 @@ def _views(people: Real) -> tuple[TableView, ...]:
 
 
 def pooled_of(people: Real, effect: str, chosen: Flags | None = None) -> tuple[Array, Array, Array]:
-    """Least squares with a constant of every site, in pooled deviations; per ten years of age."""
+    """Return pooled least squares with a constant per site, in pooled deviations and decades."""
     here = np.ones(len(people.site), dtype=bool) if chosen is None else chosen
     columns = {"autism": people.autism, "sex": people.sex, "age": people.age / 10}
     order = (effect, *(name for name in EFFECTS if name != effect))
@@ -223,7 +223,7 @@ def pooled_of(people: Real, effect: str, chosen: Flags | None = None) -> tuple[A
 def one_run(
     people: Real, trial: Trial, pooled: tuple[Array, Array, Array], epsilon: float, seed: int
 ) -> dict[str, dict[str, float]]:
-    """A run's errors and decisions against pooled least squares, by kind of outcome."""
+    """Return a run's errors and decisions relative to pooled least squares, by kind of outcome."""
     noise = noise_of(epsilon, len(trial.shape.subjects))
     result = run_trial(trial, noise, np.random.default_rng((seed, 61)))
     unit = result.arrays["deviation"] / people.outcomes.std(axis=1)
@@ -275,7 +275,7 @@ def main(folder: Path, seeds: int = 6, *epsilons: float) -> None:
 
 
 def _tell_studies(people: Real, effect: str, seeds: int, epsilons: tuple[float, ...]) -> None:
-    """Rows of every way to ask, at every ε."""
+    """Print rows of every way to ask, at every ε."""
     pooled, many = pooled_of(people, effect), len(people.names)
     for name, norms, declared in _WAYS:
         if norms and people.norms is None:
@@ -293,7 +293,7 @@ def _tell_studies(people: Real, effect: str, seeds: int, epsilons: tuple[float, 
 
 
 def _tell_pooled(people: Real, effect: str, pooled: tuple[Array, Array, Array]) -> None:
-    """Rows of pooled participants, of the site that does best alone, and of the largest."""
+    """Print rows of pooled participants, of the best single site, and of the largest."""
     blank, here = " – |" * 4, np.array(people.names) == DEFAULT_MODE
     size, own = float(np.sqrt(np.mean(np.square(pooled[1])))), found_by(pooled[2])
     told_own = _told(own, here)
@@ -309,8 +309,8 @@ def _tell_pooled(people: Real, effect: str, pooled: tuple[Array, Array, Array]) 
         told[int(chosen.sum())] = _told(found_by(alone[2]), here)
     best, most = min(errors), max(told)
     print(
-        f"| {effect} | best site alone | | {best:.3f} | {best / size:.1f} |{blank}\n"
-        f"| {effect} | largest site alone ({most}) | | | | | | | |{blank} {told[most]}"
+        f"| {effect} | best single site | | {best:.3f} | {best / size:.1f} |{blank}\n"
+        f"| {effect} | largest single site ({most}) | | | | | | | |{blank} {told[most]}"
     )
     if here.any():
         default = f"{pooled[0][here][0]:.2f}, p {pooled[2][here][0]:.1g}"

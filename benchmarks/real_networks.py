@@ -1,7 +1,7 @@
 """Networks of real participants at rest: strengths and connections, for `benchmarks.real`.
 
-FOLDER holds ``rois_cc200/*.1D`` (a file for each participant, named SITE_0NUMBER_rois_cc200.1D: a
-header of region numbers and a line for each volume), ``phenotypes.csv`` (of the Preprocessed
+FOLDER contains ``rois_cc200/*.1D`` (a file for each participant, named SITE_0NUMBER_rois_cc200.1D:
+a header of region numbers and a line for each volume), ``phenotypes.csv`` (of the Preprocessed
 Connectomes Project), ``CC200.nii.gz`` (the regions) and ``rsn10.nii.gz`` (ten published maps on the
 same grid).
 
@@ -26,12 +26,12 @@ _TINY = 1e-9
 
 
 def is_networks(folder: Path) -> bool:
-    """Whether a folder holds series of regions."""
+    """Return whether a folder contains series of regions."""
     return (folder / "rois_cc200").is_dir()
 
 
 def read_networks(folder: Path) -> tuple[tuple[str, ...], Array, list[dict[str, str]]]:
-    """Names of the outcomes, outcomes (V x n), and what is known of each participant."""
+    """Return names of the outcomes, outcomes (V x n), and each participant's phenotypes."""
     with (folder / "phenotypes.csv").open(encoding="utf-8") as lines:
         known = {int(row["SUB_ID"]): row for row in csv.DictReader(lines)}
     weights = np.maximum(published_maps(folder), 0.0)
@@ -48,7 +48,7 @@ def read_networks(folder: Path) -> tuple[tuple[str, ...], Array, list[dict[str, 
 
 
 def published_maps(folder: Path) -> Array:
-    """Mean of each published map over each region: regions x networks."""
+    """Return the mean of each published map over each region: regions x networks."""
     atlas: Any = nibabel.load(folder / "CC200.nii.gz")
     maps: Any = nibabel.load(folder / "rsn10.nii.gz")
     labels = np.asarray(atlas.dataobj).round().astype(np.int64)
@@ -60,7 +60,7 @@ def published_maps(folder: Path) -> Array:
 
 
 def _of_person(series: Array, weights: Array, pairs: Any) -> Array:
-    """Strengths and connections of one participant's series (volumes x regions)."""
+    """Return strengths and connections of one participant's series (volumes x regions)."""
     deviations = series.std(axis=0)
     standard = (series - series.mean(axis=0)) / np.maximum(deviations, _TINY)
     kept = weights * (deviations > _TINY)[:, None]

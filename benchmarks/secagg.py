@@ -1,7 +1,7 @@
-"""Secure sums beside the key stream that they can't do without.
+"""Secure sums compared with the key stream that they require.
 
-All sites and the centre run one after another in one thread, so that a time is the work of all of
-them. `secure_peers` has them beside others' secure sums.
+All sites and the centre run one after another in one thread, so a time is the work of all of them.
+`secure_peers` compares them with others' secure sums.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ class Meeting:
         self.parties = [Party(name=name, **options(name)) for name in names]
 
     def set_up(self) -> None:
-        """Keys and shares."""
+        """Set up keys and shares."""
         for party in self.parties:
             self.hub.setup.receive_advertisement(party.setup.advertise(b""))
         bundle = self.hub.setup.keys()
@@ -105,13 +105,13 @@ def masks(sites: int, vector: np.ndarray) -> None:
 
 
 def sums() -> list[Row]:
-    """Sums of four million entries, as wide as plans have them and in 32 bits."""
+    """Time sums of four million entries, as wide as in plans and in 32 bits."""
     widths: tuple[RingType, ...] = (RINGS[16], RINGS[32])
     return [row for sites in (4, 16) for dtype in widths for row in _sum_of(sites, dtype)]
 
 
 def _sum_of(sites: int, dtype: RingType) -> list[Row]:
-    """Rows of one number of sites and one width."""
+    """Return the rows of one number of sites and one width."""
     repeats = 7 if sites == 4 else 3
     vector = np.arange(ENTRIES).astype(dtype)
     meeting = Meeting(sites, repeats)
@@ -133,7 +133,7 @@ def _sum_of(sites: int, dtype: RingType) -> list[Row]:
 
 
 def running_sum() -> list[Row]:
-    """Memory of the centre's sum as contributions come, of many sites."""
+    """Measure the memory of the centre's sum as contributions of many sites arrive."""
     sites, entries = 1024, 400_000
     names = tuple(f"site{number:04d}" for number in range(sites))
     keys = {name: _secret(name) for name in (*names, CENTRE)}
@@ -152,7 +152,7 @@ def running_sum() -> list[Row]:
 
 
 def sent_bytes() -> list[Row]:
-    """What a site sends for each number of a release, envelope and all.
+    """Count the bytes that a site sends per number of a release, with envelopes.
 
     With a numeric boost a site sends two vectors: ê masked, and w·f + ê + g open. Their width
     follows from the noise: here 256 participants at each of four sites and μ = 1 for the round.
@@ -182,7 +182,7 @@ def sent_bytes() -> list[Row]:
 
 
 def noise() -> list[Row]:
-    """Draws of discrete Gaussian noise, exact in both cases."""
+    """Time draws of discrete Gaussian noise, exact in both cases."""
     sampler, size = GaussianSampler(_secret("noise")), 20_000
     work = "20,000 draws of exact noise, σ = 10⁶ steps"
     if not installed("OpenDP"):
@@ -200,10 +200,10 @@ def noise() -> list[Row]:
 
 
 def growth() -> list[Row]:
-    """Time of one site's share of set-up and of a round of 1,000 entries; the peer is 32 sites.
+    """Time one site's share of set-up and of a round of 1,000 entries; the peer is 32 sites.
 
-    A third of the sites may collude. A round's part grows with the number of neighbours; set-up
-    checks one signature of every site, so that its part grows with the sites in the end.
+    A third of the sites may collude. A round's part grows with the number of neighbours. Set-up
+    checks one signature of every site, so its part finally grows with the number of sites.
     """
     vector, times = np.arange(1000, dtype=np.uint32), {}
     for sites in (4, 16, 32, 64, 256, 1024):

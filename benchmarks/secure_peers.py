@@ -1,9 +1,9 @@
-"""``python -m benchmarks.secure_peers PYTHON``: a secure sum beside what others do, in turn.
+"""``python -m benchmarks.secure_peers PYTHON``: our secure sum and others', in turn.
 
-PYTHON is of an environment of its own with the peers: ``uv venv PEERS; uv pip install --python
+PYTHON belongs to an environment with the peers: ``uv venv PEERS; uv pip install --python
 PEERS/bin/python flwr==1.42.0 tenseal==0.3.18 numpy``. A million numbers of four sites, one thread;
-all sites and the centre one after another. Ours is the whole round, with keys' shares and
-messages; Flower's is the masking of its SecAgg+ alone, by its own functions; TenSEAL's is CKKS as
+all sites and the centre one after another. Our time is of the whole round, with keys' shares and
+messages; Flower's is only of the masking of its SecAgg+, by its own functions; TenSEAL's is CKKS as
 NVIDIA FLARE sets it (8192; 60, 40, 40; 2⁴⁰): encrypted, added, decrypted.
 """
 
@@ -21,7 +21,7 @@ SITES, ENTRIES, TURNS = 4, 1_000_000, 3
 
 
 def ours() -> Callable[[], object]:
-    """A whole round of 16 bits."""
+    """Run a whole round of 16 bits."""
     from benchmarks.secagg import Meeting
 
     meeting, vector = Meeting(SITES, 1), np.arange(ENTRIES).astype(np.uint16)

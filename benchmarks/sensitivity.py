@@ -1,8 +1,8 @@
-"""``python -m benchmarks.sensitivity [MINUTES [SEED [NAME]]]``: what breaks a sensitivity.
+"""``python -m benchmarks.sensitivity [MINUTES [SEED [NAME]]]``: a search for broken sensitivities.
 
-Two processes share the minutes; of a NAME such as ``glm`` only what begins with it is attacked.
-The exit code is 1 if a statistic, or a block of one, moved further than its sensitivity, or a
-site's refusal to answer depended on one unit.
+Two processes share the minutes. With a NAME such as ``glm`` only statistics whose name begins with
+it are attacked. The exit code is 1 if a statistic, or a block of one, moved further than its
+sensitivity, or a site's refusal to answer depended on one unit.
 """
 
 import random
@@ -18,7 +18,7 @@ from benchmarks.sensitivity_search import Outcome, search, together
 from benchmarks.timing import command
 
 WORKERS = 2
-_TURNS = 4  # of every statistic, each from its honest question
+_TURNS = 4  # searches of every statistic, each from its honest question
 
 
 def work(seconds: float, seed: int, name: str) -> list[Outcome]:

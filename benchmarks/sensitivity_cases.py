@@ -1,8 +1,8 @@
-"""What is attacked: every statistic of every analysis as its own honest run asks for it.
+"""Cases of the search: every statistic of every analysis as in its own honest run.
 
-Studies and sites are those of every analysis's examples, which the contract tests run, too.
-Statistics, bounds and arguments come from the analysis itself, so that one that is new is attacked
-without a line here.
+Studies and sites are those of every analysis's examples, which the contract tests also run.
+Statistics, bounds and arguments come from the analysis itself, so a new one is attacked without a
+change here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,14 @@ from consortium.algorithms.base import (
     NeighbourAnswers,
     Query,
 )
+from consortium.algorithms.open_cohort import OpenTable
+from consortium.errors import StudyError
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import vector_norm
 from consortium.simulation.array_data import ArrayData
-from tests.support.cases import CASES, drive, prepared, shape_of
+from tests.support.cases import CASES, drive, entries_of, prepared, shape_of
+from tests.support.open_tables import hostile_tables
 
 _BOUND_BY_NOISE, _NOISE = ("glm",), 0.3
 _WHOLE = "whole"
@@ -41,7 +44,7 @@ class Question:
     blocks: tuple[Array, ...]
     """Each D x T_m."""
     other: Array
-    """The first block of the neighbour: all of it, or its first volume, is another unit."""
+    """The neighbour's first block, in which everything, or the first volume, is another unit."""
     removed: bool = False
     """Whether the neighbour lacks that unit instead."""
     hashes: tuple[int, ...] = ()
@@ -57,7 +60,7 @@ class Question:
         return (self.other, *self.blocks[1:])
 
     def without(self, unit: Unit) -> tuple[Array, ...]:
-        """Blocks of the other site if a unit is removed."""
+        """Return the blocks of the other site if a unit is removed."""
         if unit == "subject":
             place = self.removed_block(unit)
             return (*self.blocks[:place], *self.blocks[place + 1 :])
@@ -81,17 +84,17 @@ class Attack:
     start: Question
 
     def ratio(self, question: Question) -> float | None:
-        """The largest of `ratios`."""
+        """Return the largest of `ratios`."""
         found = self.ratios(question)
         return None if found is None else max(found.values())
 
     def ratios(self, question: Question) -> dict[str, float] | None:
-        """Move of sum and count together over the sum's Δ, and of each block over its own.
+        """Return the joint move of sum and count over the sum's Δ, and each block's over its own.
 
-        A block with a small part of the budget is hardly seen in the move of all. A unit that is
-        replaced moves a block by Δ at the most, one that is removed by the block's norm. Returns
-        infinity if the site answers for one of the neighbours only, and nothing if it answers for
-        neither.
+        A block with a small part of the budget is hardly visible in the joint move. A unit that is
+        replaced moves a block by at most Δ, one that is removed by at most the block's norm.
+        Returns infinity if the site answers for only one of the neighbours, and an empty result if
+        for neither.
         """
         hashes = np.array(question.hashes, dtype=np.uint64) if question.hashes else None
         after = None if hashes is None else hashes.copy()
@@ -122,7 +125,7 @@ class Attack:
     def site_of(
         self, blocks: Sequence[Array], hashes: NDArray[np.uint64] | None = None
     ) -> ArrayData:
-        """A site with these persons, and what is public of the analysis's example."""
+        """Return a site with these participants, and the public parts of the analysis's example."""
         site = ArrayData(blocks, self.unit, views=self.extent.views, person_hashes=hashes)
         site.extent = self.extent
         return site
@@ -138,9 +141,10 @@ class Attack:
     def _answer(
         self, question: Question, blocks: tuple[Array, ...], hashes: NDArray[np.uint64] | None
     ) -> Array | None:
-        """What a site sends over the bound, as a sum over units; nothing where it would refuse.
+        """Return a site's answer over the bound, as a sum over units; None if it would refuse.
 
-        A site without units sends zeros, but among neighbours: there a minimizer depends on them.
+        A site without units sends zeros, except among neighbours, where a minimizer depends on
+        them.
         """
         bound, heard = question.bound, question.query.neighbour_answers
         if heard is None and not blocks:
@@ -160,7 +164,7 @@ class Attack:
 
 
 def all_attacks() -> list[Attack]:
-    """Every statistic with every kind of plan that some analysis has for it."""
+    """Return every statistic with every kind of plan that some analysis has for it."""
     found: dict[str, dict[tuple[str, ...], Attack]] = {}
     for fields, case in _recorded():
         kind = (*sorted(case.start.query.arguments), *fields, *_blocks_of(case.start.bound))
@@ -175,7 +179,7 @@ def _blocks_of(bound: Bound) -> tuple[str, ...]:
 
 
 def _recorded() -> Iterator[tuple[list[str], Attack]]:
-    """Attacks, with the fields that a study's analysis states."""
+    """Return attacks, with the fields that a study's analysis states."""
     for each in CASES:
         name, case = cast("str", each.values[0]), cast("Case", each.values[1])
         for attack in _attacks_of(name, case):
@@ -183,7 +187,30 @@ def _recorded() -> Iterator[tuple[list[str], Attack]]:
 
 
 def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
-    algorithm, parameters, sites = prepared(name, case)
+    """Yield the attacks on an example, and on it with every hostile table that is not refused."""
+    _, _, sites = prepared(name, case)
+    yield from _attacks_on(name, case, sites)
+    for kind, table in _tables_against(case).items():
+        for site in sites:
+            site.extent = replace(site.extent, open_cohort=table)
+        try:
+            for attack in _attacks_on(name, case, sites):
+                yield replace(attack, name=f"{attack.name} ({kind})")
+        except StudyError:
+            continue
+
+
+def _tables_against(case: Case) -> dict[str, OpenTable]:
+    if not str(case.analysis.get("open", "")).endswith(".tsv"):
+        return {}
+    names = entries_of(case)
+    outcomes = dict(case.views)[case.analysis["outcomes"]]
+    levels = [name for name in names if name.startswith("group")]
+    return cast("dict[str, OpenTable]", hostile_tables(names, outcomes, levels))
+
+
+def _attacks_on(name: str, case: Case, sites: Sequence[ArrayData]) -> Iterator[Attack]:
+    algorithm, parameters, _ = prepared(name, case)
     # Where bounds depend on the noise, those of a study that has some are attacked.
     known = _NOISE if name in _BOUND_BY_NOISE else 0.0
     plan = algorithm(parameters, shape_of(sites, known))
@@ -202,7 +229,7 @@ def _attacks_of(name: str, case: Case) -> Iterator[Attack]:
 
 
 def with_arguments(question: Question, arguments: dict[str, Array]) -> Question:
-    """The same question with other arguments; what was received is one of them, named ``heard``."""
+    """Return the same question with other arguments; ``heard`` is the received one."""
     query, given = question.query, dict(arguments)
     if query.neighbour_answers is not None:
         answers = NeighbourAnswers(query.neighbour_answers.site, given.pop("heard"))
@@ -211,6 +238,6 @@ def with_arguments(question: Question, arguments: dict[str, Array]) -> Question:
 
 
 def arguments_of(question: Question) -> dict[str, Array]:
-    """Every argument of the query, and what was received."""
+    """Return every argument of the query, and the received one."""
     heard = question.query.neighbour_answers
     return {**question.query.arguments, **({} if heard is None else {"heard": heard.answers})}

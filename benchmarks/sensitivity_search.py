@@ -1,8 +1,8 @@
 """A search for questions that move a statistic further than its sensitivity.
 
-It knows nothing of the code: numbers of the query, of the data and of the bound are changed at
-random, by scales from 1e-300 to 1e300 entry by entry, row by row and column by column; what moved
-a statistic the furthest so far is changed further.
+It does not use the code's structure. Numbers of the query, of the data and of the bound are changed
+at random, by scales from 1e-300 to 1e300, entry by entry, row by row and column by column. The
+question that has moved a statistic the furthest so far is changed further.
 """
 
 import math
@@ -18,7 +18,9 @@ from consortium.algorithms.base import Array
 from consortium.privacy.bounds import Bound
 
 TOLERANCE = 1e-9
-"""Of a ratio: rounding in float64 of a sum over few units. Plans add as much to a sensitivity."""
+"""Tolerated excess of a ratio: rounding in float64 of a sum over few units. Plans add as much to a
+sensitivity.
+"""
 _DECADES = 300
 _KEPT = 8  # questions that are changed further, those that moved the most
 _OTHER_KIND = 0.15  # part of the changes that are of the kind of neighbour
@@ -73,7 +75,7 @@ class Outcome:
 
 
 def together(outcomes: Iterable[Outcome]) -> Outcome:
-    """One outcome of several about the same statistic."""
+    """Combine several outcomes about the same statistic into one."""
     each = list(outcomes)
     total = Outcome(each[0].name)
     for name in ("trials", "answered", "differ"):
@@ -111,9 +113,10 @@ def search(
 
 
 def mutated(question: Question, case: Attack, generator: np.random.Generator) -> Question:
-    """Change one thing: an argument, the unit, somebody else, the numbers' type, or the bound.
+    """Change one thing: an argument, a unit, the numbers' type, the bound or the neighbour.
 
-    Or the kind of neighbour: a unit is removed, or replaced, or replaced by one with another hash.
+    The changed unit is the attacked or another one. The neighbour lacks a unit, or has another in
+    its place, or another with another hash.
     """
     arguments = arguments_of(question)
     if generator.random() < _OTHER_KIND:
@@ -214,7 +217,7 @@ def _other_kind(question: Question, generator: np.random.Generator) -> Question:
 
 
 def _neighbours(question: Question, blocks: list[Array], case: Attack) -> Question:
-    """Both sites have the blocks, but for the unit in which they differ."""
+    """Return two sites with the same blocks, except for the unit in which they differ."""
     other = question.other
     if case.unit != "subject":
         other = blocks[0].copy()
@@ -233,7 +236,7 @@ def _values(values: Array, generator: np.random.Generator) -> Array:
 
 
 def _part(flat: Array, generator: np.random.Generator) -> Any:
-    """A row, a column, an entry, a random few or all."""
+    """Select a row, a column, an entry, a random few or all."""
     row, column = (int(generator.integers(size)) for size in flat.shape)
     some = generator.random(flat.shape) < generator.choice([0.2, 0.5, 0.8])
     options = [(row, slice(None)), (slice(None), column), (row, column), some.nonzero(), (..., ...)]
@@ -251,7 +254,7 @@ def _scale_rows(flat: Array, generator: np.random.Generator) -> None:
 
 
 def _set_scales(flat: Array, generator: np.random.Generator) -> None:
-    """Random signs, and a scale for every row: what was too large or small is in range again."""
+    """Draw random signs, and a scale for every row, which bring extreme values into range again."""
     scales = 10.0 ** generator.uniform(-_DECADES, _DECADES, (len(flat), 1))
     flat[:] = generator.choice([-1.0, 1.0], flat.shape) * scales
 
@@ -265,7 +268,7 @@ def _zeros(flat: Array, generator: np.random.Generator) -> None:
 
 
 def _ones(flat: Array, generator: np.random.Generator) -> None:
-    """A single one in every column, or in every few rows: what is counted or labelled."""
+    """Set a single one in every column, or in every few rows, as in counts or labels."""
     flat[:] = 0.0
     step = int(generator.integers(1, len(flat) + 1))
     for start in range(0, len(flat), step):

@@ -1,4 +1,4 @@
-"""What every process pays before it works: imports, the template's voxels and the smooth basis."""
+"""Start-up time of every process: imports, the template's voxels and the smooth basis."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ EDGE, CUTOFF = 4, 22
 
 
 def starts() -> list[Row]:
-    """Rows of the one table; a process's whole processor time."""
+    """Return the rows of the one table; a process's whole processor time."""
     codes = ["import site_agent.agent", "import consortium.coordinator.run, flows.study"]
     codes += ["import nilearn.maskers, nilearn.glm"] if installed("nilearn") else []
     turns = [[_seconds(code, {}) for code in codes] for _ in range(_TURNS)]
@@ -35,7 +35,7 @@ def starts() -> list[Row]:
 
 
 def _space() -> Row:
-    """A process that needs a smooth basis, once it is kept and when it is new."""
+    """Time a process that needs a smooth basis, with and without a stored one."""
     code, known = _SPACE.format(edge=EDGE, cutoff=CUTOFF), float("inf")
     with tempfile.TemporaryDirectory() as caches:
         fresh = _seconds(code, {"XDG_CACHE_HOME": caches})
@@ -46,7 +46,7 @@ def _space() -> Row:
 
 
 def _seconds(code: str, environment: Mapping[str, str]) -> float:
-    """Processor time of a new interpreter in milliseconds."""
+    """Return the processor time of a new interpreter in milliseconds."""
     # As on a machine that has started it before: where no bytecode may be kept, all is compiled.
     kept = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
     process = subprocess.Popen(

@@ -24,7 +24,7 @@ def study_of(
     views: Sequence[tuple[str, int]] = (),
     **privacy: Any,
 ) -> Study:
-    """A study of so many sites, or of these; one may collude, but for what ``privacy`` says."""
+    """Return a study of some sites; one may collude, unless ``privacy`` states otherwise."""
     names = [f"site{n + 1}" for n in range(sites)] if isinstance(sites, int) else sites
     features = [
         {"name": name, "source": "table", "columns": {f"{name}[1-{size}]": {"low": -1, "high": 1}}}
@@ -63,7 +63,7 @@ def result_of(analysis: Any, answer: Callable[[Query], Release]) -> Result:
 
 
 def study(unit: str, epsilon: float | None, colluding: int = 1, **analysis: object) -> Study:
-    """An ICA study; ``epsilon`` None is without privacy."""
+    """Return an ICA study; without privacy if ``epsilon`` is None."""
     scheme = "cape" if epsilon else "none"
     return study_of(
         *("ica", {"components": 20, **analysis}, SITES, epsilon or 8.0),
@@ -74,13 +74,13 @@ def study(unit: str, epsilon: float | None, colluding: int = 1, **analysis: obje
 
 
 def simulation(data: Chapter, made: Study, seed: int = 0) -> Simulation:
-    """All four sites in this process."""
+    """Simulate all four sites in this process."""
     sites = [data.site(index, made.privacy.unit) for index in range(len(SITES))]
     return Simulation(made, sites, seed)
 
 
 def ica_alone(data: Chapter, unit: str, epsilon: float, seed: int, **analysis: Any) -> float:
-    """Gain index when PCA is exact and the ICA stage alone costs ``epsilon``."""
+    """Return the gain index if PCA is exact and only the ICA stage costs ``epsilon``."""
     whole = epsilon_of(mu_of(epsilon, DELTA) * 2**0.5, DELTA)  # half of μ² is the ICA's
     private = simulation(data, study(unit, whole, pca_share=0.5, **analysis), seed)
     exact = simulation(data, study(unit, None, **analysis))

@@ -1,4 +1,4 @@
-"""One table: what is claimed, each row beside its peer or its limit, all in one run.
+"""A table of claims: each row has its peer or its limit, all in one run.
 
 A row-maker is a function without arguments that returns rows; `ROWS` in ``__main__`` lists them.
 """
@@ -18,15 +18,15 @@ class Row:
     """One line of the table."""
 
     work: str
-    """What is done, with its sizes."""
+    """Measured act, with its sizes."""
     ours: float
-    """What was measured, in ``unit``."""
+    """Measured value, in ``unit``."""
     beside: str
-    """What the peer is."""
+    """Name of the peer."""
     peer: float | None
     """The same; None for a peer that is not installed."""
     reach: str
-    """What was aimed at, as a bound on ``ratio``."""
+    """Aim, as a bound on ``ratio``."""
     unit: str = "ms"
     inverse: bool = False
     """Show peer / ours, for a reach that says how many times faster."""
@@ -39,7 +39,7 @@ class Row:
         return self.peer / self.ours if self.inverse else self.ours / self.peer
 
     def cells(self) -> tuple[str, ...]:
-        """Text of the columns."""
+        """Return the text of the columns."""
         ours, peer = (_cell(value, self.unit) for value in (self.ours, self.peer))
         ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
         return self.work, ours, self.beside, peer, ratio, self.reach
@@ -58,11 +58,11 @@ RowMaker = Callable[[], Sequence[Row]]
 def alternate(
     *acts: Act, repeats: int = 5, clock: Callable[[], float] = time.process_time
 ) -> list[float]:
-    """Least processor time of each act in milliseconds, all acts taking turns.
+    """Return each act's least processor time in milliseconds, all acts taking turns.
 
-    What disturbs the machine for a while then disturbs all of them, and the minimum none. Other
-    work on the machine is not counted. With ``time.perf_counter`` as ``clock`` the time that goes
-    by, for acts whose threads work side by side.
+    A disturbance of the machine then affects all acts, and the minimum of none. Other work on the
+    machine is not counted. With ``time.perf_counter`` as ``clock`` it is the wall time, for acts
+    whose threads work side by side.
     """
     found = [float("inf")] * len(acts)
     for _ in range(repeats):

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.tensor_nulls STUDIES``: how often `tensor` finds parts where none are.
+"""``python -m benchmarks.tensor_nulls STUDIES``: how often `tensor` finds nonexistent parts.
 
 Participants of four sites are of one kind, or draw all words from one topic. The last columns of
-the table are the parts of studies that call components found, at an ε of 2 and of 8. Columns of
-six kinds and participants of different scale were written by a reviewer from the pages alone.
+the table are the fractions of studies that call components found, at an ε of 2 and of 8. A reviewer
+wrote columns of six kinds and participants of different scale from the pages only.
 """
 
 from collections.abc import Callable, Sequence

@@ -24,7 +24,7 @@ def command(main: Callable[..., int | None]) -> None:
 def best(
     act: Callable[[], object], repeats: int = 5, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Shortest of several runs, in seconds: the least disturbed one."""
+    """Return the shortest of several runs, in seconds: the least disturbed one."""
     times = []
     for _ in range(repeats):
         start = clock()
@@ -34,7 +34,7 @@ def best(
 
 
 def processor(act: Callable[[], object], repeats: int = 3) -> float:
-    """Least processor time of several runs, which other work on the machine disturbs less."""
+    """Return the least processor time of several runs, which other work disturbs less."""
     return best(act, repeats, time.process_time)
 
 
@@ -57,7 +57,7 @@ def line(*cells: str) -> None:
 
 
 def in_processes(one_run: Callable[[int], Found], runs: int) -> Iterator[Found]:
-    """What each run finds, with a process for every core that may be used."""
+    """Return the results of all runs, with a process for every usable core."""
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         yield from pool.map(one_run, range(runs))
 
@@ -74,22 +74,22 @@ class Tally:
             self.found.setdefault(name, []).append(float(value))
 
     def mean(self, name: str) -> float:
-        """Mean over the runs, of those that have the number."""
+        """Return the mean over the runs that have the number."""
         return float(np.nanmean(self.found[name]))
 
     def root(self, name: str) -> float:
-        """Root of the mean."""
+        """Return the root of the mean."""
         return float(np.sqrt(self.mean(name)))
 
     def texts(self, *names: str, digits: int = 3) -> list[str]:
-        """Means as cells of a table, a dash where no run has the number."""
+        """Return means as cells of a table, a dash if no run has the number."""
         known = (np.isfinite(self.found.get(name, np.nan)).any() for name in names)
         return [
             f"{self.mean(n):.{digits}f}" if k else "–" for n, k in zip(names, known, strict=True)
         ]
 
     def over(self, whole: float, *names: str, digits: int = 3) -> list[str]:
-        """Roots over a number as cells of a table, a dash where no run has one."""
+        """Return roots over a number as cells of a table, a dash if no run has one."""
         there = (name in self.found for name in names)
         return [
             f"{self.root(n) / whole:.{digits}f}" if t else "–"

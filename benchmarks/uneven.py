@@ -1,10 +1,10 @@
 """``python -m benchmarks.uneven [ANALYSIS ...]``: intervals where participants are not all alike.
 
-`regression`: a column that few have, and residuals that differ between them and the others.
-`logistic`: labels that a column of two levels explains, by any effect.
-`average`, `coordinate` and `glm` (averages of outcomes): a column of two levels next to others that
-vary less. `glm` states the deviation of each outcome; `unstated` is `glm` without norms.
-`cca`: views whose variance lies in few directions, so that noise hides the others.
+`regression`: a column that few participants have, and residuals that differ between them and the
+others. `logistic`: labels that a column of two levels explains, by any effect. `average`,
+`coordinate` and `glm` (averages of outcomes): a column of two levels next to others that vary less.
+`glm` states the deviation of each outcome; `unstated` is `glm` without norms. `cca`: views whose
+variance lies in few directions, so noise hides the others.
 """
 
 import argparse
@@ -38,7 +38,7 @@ most."""
 
 @dataclass(frozen=True)
 class Said:
-    """Findings of one study that are looked at together, and what is true of each."""
+    """Findings of one study that are evaluated together, and their truths."""
 
     what: str
     findings: Sequence[Finding]
@@ -51,10 +51,10 @@ Repetition = Callable[[int], list[Said]]
 def regressed(
     persons: int, part: float, ratio: float, epsilon: float | None, seed: int
 ) -> list[Finding]:
-    """Coefficients of eight columns; the first is of two levels, one of which ``part`` have.
+    """Estimate eight coefficients; the first column has two levels, one of them in ``part``.
 
-    Their residual is ``ratio`` times as large as the others'. The second column explains the
-    target, no other does.
+    The residual of its participants is ``ratio`` times as large as the others'. Only the second
+    column explains the target.
     """
     rng = np.random.default_rng(seed)
     x = SPREAD * rng.standard_normal((COLUMNS, persons))
@@ -70,7 +70,7 @@ def regressed(
 def labelled(
     persons: int, part: float, effects: Sequence[float], epsilon: float | None, seed: int
 ) -> list[Finding]:
-    """Logistic coefficients of eight columns.
+    """Estimate logistic coefficients of eight columns.
 
     The first columns are of two levels and have the given effects. The first has its upper level in
     ``part`` of the participants. The column after them has an effect of 1, the others have none.
@@ -108,7 +108,7 @@ def averaged(
     seed: int,
     algorithm: str = "average",
 ) -> tuple[list[Finding], Array]:
-    """Means of an uneven table, by `average` or `coordinate`, and their truth.
+    """Estimate means of an uneven table, by `average` or `coordinate`, and return their truth.
 
     The bound is the largest norm that a participant can have.
     """
@@ -126,8 +126,8 @@ def compared(
 ) -> Result:
     """Compare a random group in outcomes of an uneven table, and in two means of them.
 
-    The true effects are zero. The second outcome is tied to the first, so that their mean varies
-    much more than the second mean, which is of all others. With ``stated``, the study states the
+    The true effects are zero. The second outcome is tied to the first, so their mean varies much
+    more than the second mean, which is of all others. With ``stated``, the study states the
     location and deviation of each outcome.
     """
     rng = np.random.default_rng(seed)
@@ -157,7 +157,7 @@ def _averages(found: Result) -> list[Finding]:
 def linked(
     persons: int, sizes: tuple[int, int], decay: float, epsilon: float | None, seed: int
 ) -> list[Finding]:
-    """First canonical pair of two views, whose variances fall with k to the power of ``decay``.
+    """Estimate the first canonical pair of two views with variances k to the power of ``-decay``.
 
     In each a combination of the leading `LEADING` directions is linked, by a correlation of `LINK`.
     """
@@ -178,7 +178,7 @@ def _combination(size: int, rng: np.random.Generator) -> Array:
 
 
 def _turned(factors: Array, decay: float, rng: np.random.Generator) -> Array:
-    """Vectors of norm about 0.6 whose leading directions, of any orientation, vary most."""
+    """Return vectors of norm about 0.6 whose leading directions, of any orientation, vary most."""
     variances = np.arange(1.0, len(factors) + 1.0) ** -decay
     axes = np.linalg.qr(rng.standard_normal((len(factors), len(factors))))[0]
     scales = 0.6 * np.sqrt(variances / variances.sum())
@@ -275,7 +275,7 @@ ANALYSES: Mapping[str, Callable[[], Iterator[tuple[str, Repetition]]]] = {
 
 
 def rows(repetition: Repetition, seeds: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """Of each thing said: coverage, how many intervals were reported, and width over true error."""
+    """Return for each statement coverage, number of intervals, and width over true error."""
     studies = [repetition(seed) for seed in seeds]
     for same in zip(*studies, strict=True):
         pairs = [p for said in same for p in zip(said.findings, said.truths, strict=False)]

@@ -1,7 +1,7 @@
-"""``python -m benchmarks.verify``: how long a reader waits for the check of a finished run.
+"""``python -m benchmarks.verify``: how long the check of a finished run takes.
 
-A run of 21 rounds over four sites in one process; its folder is then checked alone, and with the
-exchange.
+A run of 21 rounds over four sites in one process; its folder is then checked by itself, and with
+the exchange.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Brain networks found together by hospitals that do not show each other their patients.
 
-In Python, what people use is here, as ``import consortium as cc``; each name is imported when it
-is first asked for, so that the programs start at once.
+Python's public names are here, as ``import consortium as cc``. Each name is imported when it is
+first used, so the programs start at once.
 
 Examples
 --------
@@ -25,7 +25,7 @@ _PLACES = {
     "open_result": "result",
     "simulate": "simulated",
 }
-"""Modules of `consortium.python` by what they give; ``__init__.pyi`` says the same to checkers."""
+"""Modules of `consortium.python` by public name. ``__init__.pyi`` declares the names' types."""
 
 __all__ = [
     "Privacy",
@@ -48,5 +48,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Names that may be asked for."""
+    """Return the names of the module, public ones included before their import."""
     return sorted({*globals(), *__all__})

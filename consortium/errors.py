@@ -1,9 +1,8 @@
 """Every error that this software raises on purpose.
 
-A message is one sentence: what is wrong, where, and what to do about it. The
-class's docstring says in general terms what happened and is shown beside it.
-``code`` is all that may cross a site's border: it names the kind of trouble and
-nothing of the data.
+A message states where the fault is, the requirement, the given value, and the remedy. The class's
+docstring, shown next to it, describes the fault in general terms. Only ``code``, which names the
+kind of fault and nothing of the data, may cross a site's border.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _SENTENCE = re.compile(r"\. (?=[A-Z])")
 
 
 def printable(text: object, most: int = _MOST) -> str:
-    """What somebody else wrote, without anything that a terminal or its reader could trip over."""
+    """Return another party's text, cut, and with a mark instead of each unprintable character."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:most])
 
 
@@ -87,13 +86,13 @@ class WithdrawnError(PrivacyError):
 
 
 class BudgetError(PrivacyError):
-    """The privacy budget does not cover what is asked of it."""
+    """The privacy budget does not cover the requested loss."""
 
     code = "budget"
 
 
 class RangeError(PrivacyError):
-    """A number lies outside the range that the plan computed before the run."""
+    """A number is outside the range that the plan computed before the run."""
 
     code = "range"
 
@@ -117,13 +116,13 @@ class ProtocolError(ConsortiumError):
 
 
 class SignatureError(ProtocolError):
-    """A message is not from whom it says, or was altered on its way."""
+    """A message is not from its stated sender, or was altered on its way."""
 
     code = "signature"
 
 
 class AlteredError(ProtocolError):
-    """What lies on the exchange is not what its sender signed for."""
+    """A message on the exchange differs from the one that its sender signed."""
 
     code = "altered"
 
@@ -141,7 +140,7 @@ class ExchangeError(ConsortiumError):
 
 
 class TakenError(ExchangeError):
-    """A name on the exchange holds other bytes already, which waiting does not change."""
+    """A name on the exchange already has other content, which waiting does not change."""
 
     code = "taken"
 
@@ -153,19 +152,19 @@ class OversizedError(ExchangeError):
 
 
 class DisagreementError(ConsortiumError):
-    """Two parties of a run would go on with different plans."""
+    """Two parties of a run have different plans."""
 
     code = "plan-differs"
 
 
 class ReleaseError(ConsortiumError):
-    """What was released is not what the sites signed for."""
+    """A release differs from the one that the sites signed."""
 
     code = "release-differs"
 
 
 class ContradictionError(ConsortiumError):
-    """What is published contradicts what was signed."""
+    """A published result contradicts a signed one."""
 
     code = "contradiction"
 
@@ -182,13 +181,13 @@ class SiteError(ConsortiumError):
 
 
 class RunCancelledError(ConsortiumError):
-    """Somebody cancelled the run on the coordinator's Prefect."""
+    """The run was cancelled on the coordinator's Prefect."""
 
     code = "cancelled"
 
 
 class EngineError(ConsortiumError):
-    """What a site computes on does not answer; nothing is charged, and it is tried again."""
+    """A site's computing engine does not answer; nothing is charged, and the site tries again."""
 
     code = "engine"
 
@@ -200,7 +199,7 @@ class SoftwareError(ConsortiumError):
 
     @classmethod
     def of(cls, error: Exception) -> SoftwareError:
-        """Tell of any exception; its text stays where it happened."""
+        """Wrap any exception; its text stays where it happened."""
         return cls(f"{type(error).__name__}: {error}; this is a fault of the software, report it.")
 
 

@@ -145,7 +145,7 @@ def take_database(home: Path) -> bool:
     bool
         Whether the home has a database now; if not, the server makes its own.
     """
-    if (home / DATABASE).exists():  # of a run that is resumed
+    if (home / DATABASE).exists():  # a resumed run has one
         return True
     try:
         kept = kept_database()

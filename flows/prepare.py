@@ -65,7 +65,7 @@ def prepare_all(
             try:
                 futures = [prepare_one.submit(number) for number in range(count)]
                 lines.extend(said for each in futures if (said := each.result()) is not None)
-            except Exception as error:  # of the runner
+            except Exception as error:  # the runner's own failure
                 ended.append(error)
                 return Failed(message="The preparation ended before its time.")
             return Completed()

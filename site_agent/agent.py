@@ -152,7 +152,7 @@ class Agent:
             return True
         try:
             self._take_up(now)
-        except ConfigurationError as error:  # of an engine that is not installed
+        except ConfigurationError as error:  # the engine may not be installed
             self._settings = now
             self._admission = self._admission.refusing(error)
             self.site.log.line(f"no run begins here until this is fixed: {error}")

@@ -25,19 +25,13 @@ _WRAPPED = re.compile(r"=?(['\"])(.*)\1")
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d"), "-")
 _FORMAT = "Cf"
 """Unicode category of characters that are not visible, such as a zero-width space."""
-_SUMMARY_WORDS = frozenset(
-    (
-        *("mean", "average", "avg", "median", "sd", "std", "stdev", "stddev", "sem", "var"),
-        *("variance", "min", "max", "minimum", "maximum", "sum", "total", "totals", "count", "n"),
-        *("mittelwert", "summe", "gesamt", "moyenne", "media", "promedio", "grand", "valid"),
-    )
-)
-_TEMPLATES = frozenset(
-    (
-        *("fsaverage", "fsaverage3", "fsaverage4", "fsaverage5", "fsaverage6", "fsaverage_sym"),
-        *("bert", "cvs_avg35", "template", "group"),
-    )
-)
+_AVERAGES = {"mean", "average", "avg", "median", "mittelwert", "moyenne", "media", "promedio"}
+_SPREADS = {"sd", "std", "stdev", "stddev", "sem", "var", "variance"}
+_EXTREMES = {"min", "max", "minimum", "maximum"}
+_TOTALS = {"sum", "total", "totals", "count", "n", "grand", "valid", "summe", "gesamt"}
+_SUMMARY_WORDS = frozenset(_AVERAGES | _SPREADS | _EXTREMES | _TOTALS)
+_FREESURFER = {"fsaverage", "fsaverage3", "fsaverage4", "fsaverage5", "fsaverage6", "fsaverage_sym"}
+_TEMPLATES = frozenset(_FREESURFER | {"bert", "cvs_avg35", "template", "group"})
 _SPACED = re.compile(r"[\s(=:]")
 _PREFIXES = ("", "SUB-", "Sub-")
 _ENDS = ("", ".0", ".00", "/")
@@ -152,7 +146,7 @@ def former_spellings(text: str) -> Iterator[str]:
     yield from (unicodedata.normalize(form, raw) for form in ("NFC", "NFD"))
     numbers = [digits.zfill(width) for width in range(len(digits), _WIDEST + 1)] or [digits]
     cases = dict.fromkeys((letters, letters.upper(), letters.title(), letters.capitalize()))
-    if letters.startswith("ndarinv"):  # of the NIMH Data Archive
+    if letters.startswith("ndarinv"):  # labels of the NIMH Data Archive
         cases[f"NDARinv{letters[7:].upper()}"] = None
     for prefix, case, number, end in product(_PREFIXES, cases, numbers if digits else [""], _ENDS):
         spelling = f"{prefix}{case}{number}{end}"

@@ -1,5 +1,5 @@
-"""Whether analyses say truly how sure they are: each one's intervals and findings beside the truth.
+"""Whether analyses state their uncertainty correctly: intervals and findings against the truth.
 
-A file of this package is an analysis: its `repetition` makes up participants whose truth is known,
-lets the analysis's own code answer, and compares.
+Each file of this package is about one analysis. Its `repetition` simulates participants with a
+known truth, runs the analysis's own code, and compares.
 """

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.honesty [ANALYSIS ...]``: one table; ``--help`` names what it takes."""
+"""``python -m benchmarks.honesty [ANALYSIS ...]``: one table; ``--help`` lists the options."""
 
 import argparse
 import math
@@ -16,7 +16,7 @@ def main() -> None:
     known = analyses()
     for name in given.analyses:
         if name not in known:
-            sys.exit(f"There is no analysis '{name}' here; choose from {', '.join(known)}.")
+            sys.exit(f"Analysis '{name}' is unknown here; choose from {', '.join(known)}.")
     groups = short_groups() if given.cells == "short" else every_group()
     seeds = range(given.repetitions)
     with ProcessPoolExecutor(given.processes) as pool:
@@ -37,8 +37,8 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds",
         type=float,
         default=math.inf,
-        help="after so much time of the processor no cell of a kind of data and a number of "
-        "participants is repeated again",
+        help="processor time in seconds after which cells of one kind of data and one number of "
+        "participants are not repeated again",
     )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--markdown", action="store_true")

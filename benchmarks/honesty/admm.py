@@ -16,7 +16,7 @@ ANALYSIS = {"target": "y", "graph": "complete"}
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Participants whose label depends on the first entry."""
+    """Simulate participants whose label depends on the first entry."""
     tables = []
     for table in background(cell, ENTRIES, rng):
         level = PREVALENCE * rng.standard_normal() if cell.data == "sites" else 0.0

@@ -19,7 +19,7 @@ MANY = 40  # times as many participants, for the truth
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Participants whose first entries have a mean."""
+    """Simulate participants whose first entries have a mean."""
     mean = np.zeros((ENTRIES, 1))
     mean[:TRUE] = EFFECT * SCALE if cell.effect else 0.0
     law = scanners(cell, ENTRIES, rng)

@@ -1,4 +1,4 @@
-"""`cca`: two views of eight and five entries, of which one direction each is linked."""
+"""`cca`: two views of eight and five entries, with one linked direction in each."""
 
 import numpy as np
 
@@ -29,12 +29,12 @@ def study(cell: Cell, rng: np.random.Generator, **analysis: object) -> Outcome:
 
 
 def findings(result: Result) -> list[Finding]:
-    """Pairs of a result."""
+    """Return the pairs of a result."""
     return [row[1] for row in result.tables["pairs"].rows if isinstance(row[1], Finding)]
 
 
 def table(own: Array, link: float) -> Array:
-    """Participants of one site: the first entries of both views have the link."""
+    """Return participants of one site: the first entries of both views have the link."""
     values = own.copy()
     values[FIRST] = link * own[0] + np.sqrt(1.0 - link**2) * own[FIRST]
     return np.clip(SPREAD * values, -1.0, 1.0).astype(np.float32)

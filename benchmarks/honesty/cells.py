@@ -1,4 +1,4 @@
-"""The studies that every analysis is tried on, and what comes of one of them."""
+"""The studies on which every analysis is tried, and the outcome of one of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Cell:
     """Of "sites": offsets between scanners, scales, t5 tails, unequal sizes, and no effect within
     sites; of "too few": the sparse effect, with `FEW` participants a site or fewer."""
     epsilon: float
-    """Of the whole study, against the centre with one colluding site."""
+    """ε of the whole study, against the centre with one colluding site."""
     persons: int
     """Of all sites together."""
     sites: int = 4
@@ -50,14 +50,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an analysis said of a study, beside the truth."""
+    """Statements of an analysis about a study, compared with the truth."""
 
     covered: tuple[bool, ...]
-    """Of each interval that was reported, whether it holds the truth."""
+    """For each reported interval, whether it contains the truth."""
     false: bool
     """Whether anything without effect was announced as found."""
     found: int
-    """Of the true effects, those that were."""
+    """Number of true effects that were reported."""
     true: int
     """True effects."""
     found_pooled: int
@@ -67,7 +67,7 @@ class Outcome:
 def outcome_of(
     private: Sequence[Finding], pooled: Sequence[Finding], truth: Sequence[float] | Array
 ) -> Outcome:
-    """What findings say of numbers of which those that are 0 have no effect."""
+    """Compare findings with the truth; a number whose truth is 0 has no effect."""
     both = list(zip(private, truth, strict=True))
     return Outcome(
         tuple(bool(f.low <= r <= f.high) for f, r in both if f.bounded),
@@ -82,7 +82,7 @@ Group = tuple[Cell, ...]
 
 
 def every_group() -> tuple[Group, ...]:
-    """All cells, those that differ in ε alone together."""
+    """Return all cells, grouped if they differ only in ε."""
     kinds: list[tuple[Data, int]] = [*product(DATA[:3], PERSONS), ("too few", FEW * 4)]
     return tuple(
         tuple(Cell(data, epsilon, persons) for epsilon in EPSILONS) for data, persons in kinds
@@ -90,5 +90,5 @@ def every_group() -> tuple[Group, ...]:
 
 
 def short_groups() -> tuple[Group, ...]:
-    """One cell of each kind, at the middle of the budgets."""
+    """Return one cell of each kind, at the middle of the budgets."""
     return tuple((Cell(data, 4.0, FEW * 4 if data == "too few" else 800),) for data in DATA)

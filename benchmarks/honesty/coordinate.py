@@ -1,4 +1,4 @@
-"""`coordinate`: means, and least squares in which one view tells less."""
+"""`coordinate`: means, and least squares in which one view is less informative."""
 
 import numpy as np
 
@@ -36,13 +36,13 @@ def study(cell: Cell, rng: np.random.Generator, *, squares: bool) -> Outcome:
 
 
 def findings(result: Result, *, squares: bool) -> list[Finding]:
-    """Coefficients or means of a result."""
+    """Return the coefficients or means of a result."""
     rows = result.tables["coefficients" if squares else "means"].rows
     return [row[-1] for row in rows if isinstance(row[-1], Finding)]
 
 
 def _table(own: Array, weights: Array, *, squares: bool) -> Array:
-    """Participants of one site: the target explained by others, or means where weights are."""
+    """Return one site's participants, with an explained target unless ``weights`` are given."""
     x, rest = SPREAD * own[:-1], SPREAD * own[-1:]
     if squares:
         x = np.clip(x, -1.0, 1.0)

@@ -14,7 +14,7 @@ ENTRIES = 12
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Participants of two groups; false discoveries count as the false discovery rate has it."""
+    """Simulate participants of two groups, and count the false discovery rate."""
     effect = 1.0 if cell.effect else 0.0
     people = make_people(sum(cell.sizes), ENTRIES, cell.sites, rng, effect=effect)
     trial = make_trial(people)

@@ -14,7 +14,7 @@ FALSE = 0.5
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """A network found is false if it agrees with none."""
+    """Simulate participants with networks; a found one is false if it agrees with none of them."""
     sites = made_sites(cell, rng)
     told = answer("group_ica", ANALYSIS, sites, cell.epsilon, rng)
     true = agreement(told.arrays["maps"])

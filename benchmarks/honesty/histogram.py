@@ -10,7 +10,7 @@ BINS, SCALE, SHIFT = 8, 0.4, 0.3
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Participants of one measure, shifted by the effect."""
+    """Simulate participants of one measure, shifted by the effect."""
     shift = SHIFT if cell.effect else 0.0
     tables = [np.clip(SCALE * x + shift, -1, 1) for x in background(cell, 1, rng)]
     sites = [Persons(table, (("x", 1),)) for table in tables]

@@ -1,4 +1,4 @@
-"""`ica`: components where there are no networks; no accuracy is reported."""
+"""`ica`: components in data without networks; no accuracy is reported."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ ANALYSIS = {"components": NETWORKS, "rounds": 5, "pca_bound": 0.5, "score": "tan
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Components found of as many as there are networks."""
+    """Count the components that are found; as many are estimated as there are networks."""
     sites = made_sites(cell, rng)
     told = _count(answer("ica", ANALYSIS, sites, cell.epsilon, rng))
     if not cell.effect:

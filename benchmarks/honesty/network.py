@@ -46,7 +46,7 @@ def _told(result: Result) -> Finding:
 
 
 def accuracy(result: Result, tables: list[Array]) -> float:
-    """Share of the participants of all sites that the network tells rightly, each with its site."""
+    """Return the fraction of participants, each with their site, that are classified correctly."""
     sizes = [int(size) for size in result.arrays["units"]]
     biases = result.arrays.get("site_biases")
     right = []
@@ -66,7 +66,7 @@ def _largest(tables: list[Array]) -> float:
 
 
 def _table(own: Array, weight: float, level: float, rng: np.random.Generator) -> Array:
-    """Participants of one site, classified by their first entry."""
+    """Return participants of one site, classified by their first entry."""
     x = np.clip(SPREAD * own, -1.0, 1.0)
     chance = 1.0 / (1.0 + np.exp(-(weight * x[0] + level)))
     y = np.where(rng.random(x.shape[1]) < chance, 1.0, -1.0)

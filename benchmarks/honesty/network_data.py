@@ -16,7 +16,7 @@ WIDE = 12  # features of a network
 
 
 def true_maps() -> Array:
-    """Networks of a few features each, FEATURES x NETWORKS."""
+    """Return networks of a few features each, FEATURES x NETWORKS."""
     maps = np.zeros((FEATURES, NETWORKS))
     for k in range(NETWORKS):
         maps[k * WIDE : (k + 1) * WIDE, k] = 1.0
@@ -26,9 +26,10 @@ def true_maps() -> Array:
 def made_sites(
     cell: Cell, rng: np.random.Generator, templates: Templates | None = None
 ) -> list[ArrayData]:
-    """Participants whose networks have bursting time series of their own, of trace 1.
+    """Simulate participants whose networks have bursting time series of their own, of trace 1.
 
-    Cells that differ in ε alone have the same ones of one state of ``rng``, which are kept.
+    Cells that differ only in ε use the same participants for one state of ``rng``; these are
+    cached.
     """
     return _made(replace(cell, epsilon=0.0), int(rng.integers(2**62)), templates)
 
@@ -55,7 +56,7 @@ def _made(cell: Cell, seed: int, templates: Templates | None) -> list[ArrayData]
 
 
 def agreement(found: Array) -> Array:
-    """Largest correlation of each found map (column) with a true one."""
+    """Return the largest correlation of each found map (column) with a true one."""
     if not found.shape[1]:
         return np.zeros(0)
     table = np.abs(np.corrcoef(true_maps().T, found.T)[:NETWORKS, NETWORKS:])

@@ -1,7 +1,7 @@
-"""`pca`: shares of the variance of directions that are reported, and directions that are noise.
+"""`pca`: reported variance shares of directions, and directions that are noise.
 
-"sites": levels are taken out of each participant's series, as every image study does; scales and
-tails stay. A share's truth is what the study's participants, clipped, have along the released
+"sites": levels are subtracted from each participant's series, as every image study does; scales and
+tails remain. The true share is that of the study's clipped participants along the released
 directions.
 """
 
@@ -32,7 +32,7 @@ class _Made:
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Participants of trace 1 whose time series share two directions."""
+    """Simulate participants of trace 1 whose time series share two directions."""
     made = _made(replace(cell, epsilon=0.0), int(rng.integers(2**62)))
     told = answer("pca", ANALYSIS, made.sites, cell.epsilon, rng)
     covered = tuple(
@@ -69,12 +69,12 @@ def _split(table: Array) -> list[Array]:
 
 
 def scaled(block: Array) -> Array:
-    """A participant's moment, clipped."""
+    """Return a participant's clipped moment."""
     moment = block @ block.T / VOLUMES
     return np.asarray(moment * min(1.0, BOUND / float(np.linalg.norm(moment))))
 
 
 def _seen(result: Result, truth: Array) -> int:
-    """Found directions that lie within the true ones."""
+    """Return the found directions that are within the true ones."""
     found = result.arrays["basis"][:, : int(result.numbers["found"])]
     return min(int(np.sum(np.linalg.norm(truth.T @ found, axis=0) >= ALIKE)), TRUE)

@@ -31,7 +31,7 @@ class Scanners:
     heavy: bool
 
     def persons(self, sizes: Sequence[int], rng: np.random.Generator) -> list[Array]:
-        """Of each site an array, entries x participants."""
+        """Return an array for each site, entries x participants."""
         entries = len(self.levels)
         found = []
         for site, size in enumerate(sizes):
@@ -45,7 +45,7 @@ class Scanners:
 
 @lru_cache(maxsize=1)
 def _quantiles() -> Array:
-    """Equally likely values of t with 5 degrees of freedom, of variance one."""
+    """Return equally likely values of t with 5 degrees of freedom, of variance one."""
     values = stdtrit(TAIL, (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
     return np.asarray(values / values.std())
 

@@ -33,17 +33,17 @@ def study(cell: Cell, rng: np.random.Generator, model: str, **analysis: object) 
 
 
 def findings(result: Result) -> list[Finding]:
-    """Coefficients of a result."""
+    """Return the coefficients of a result."""
     found = [row[-1] for row in result.tables["coefficients"].rows]
     return [each for each in found if isinstance(each, Finding)]
 
 
 def table(own: Array, truth: Array, model: str, rng: np.random.Generator) -> Array:
-    """Participants of one site: entries within -1 and 1, and the target after them."""
+    """Return participants of one site: entries between -1 and 1, and the target after them."""
     x = np.clip(SPREAD * own[:-1], -1.0, 1.0)
     if model == "linear":
         y = np.clip(truth @ x + SPREAD * own[-1], -1.0, 1.0)
-    else:  # of a background of its own, so that sites differ in how many are ill
+    else:  # a site's own background varies the number of ill participants
         chance = 1.0 / (1.0 + np.exp(-(truth @ x + own[-1].mean())))
         y = np.where(rng.random(x.shape[1]) < chance, 1.0, -1.0)
     return np.vstack([x, y[None]]).astype(np.float32)

@@ -30,7 +30,7 @@ class Persons(ArrayData):
         self._whole = table
 
     def table(self) -> Array:
-        """All participants side by side."""
+        """Return all participants as the columns of one array."""
         return self._whole
 
 
@@ -52,9 +52,9 @@ def answer(
         As in a study file.
     sites : sequence of ArrayData
     epsilon : float, optional
-        Of the study; without it there is no noise.
+        ε of the study; without it, noise is omitted.
     rng : numpy.random.Generator
-        Of the noise.
+        Generator of the noise.
     data : mapping, optional
         As in a study file.
     nominal : sequence of int, optional
@@ -128,7 +128,7 @@ def _round(session: Session, sites: Sequence[ArrayData], rng: np.random.Generato
 
 
 def _told(session: Session) -> list[dict[int, Array]]:
-    """What sites said to their neighbours so far, round by round."""
+    """Return the sites' answers to their neighbours so far, round by round."""
     return [
         own_answers(session.plan.stage(done.stage).mechanism, done.values, done.survivors)
         for done in session.rounds

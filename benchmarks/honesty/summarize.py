@@ -1,6 +1,6 @@
-"""`summarize`: distances of sites from one, intervals and what they are at most.
+"""`summarize`: distances of all sites from one, their intervals and upper limits.
 
-Among "sites" all differ from it, so that nothing can be false.
+Among "sites" all differ from it, so nothing can be false.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ MANY = 5_000
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Sites of which the second is shifted."""
+    """Simulate sites of which only the second is shifted."""
     shift = np.zeros((cell.sites, ENTRIES, 1))
     shift[1] = SHIFT if cell.effect else 0.0
     law = scanners(cell, ENTRIES, rng)

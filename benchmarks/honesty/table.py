@@ -34,15 +34,15 @@ class Row:
 
     @property
     def coverage(self) -> float:
-        """Share of the intervals reported that hold the truth; NaN if none was."""
+        """Return the fraction of the reported intervals that contain the truth; NaN if none."""
         return _share(sum(sum(each.covered) for each in self.outcomes), self.intervals)
 
     @property
     def coverage_error(self) -> float:
-        """Its standard error.
+        """Return the standard error of the coverage.
 
-        The intervals of one repetition may all be wrong together, so that repetitions are
-        counted, and not intervals; never less than one interval's worth of doubt.
+        All intervals of one repetition may be wrong together. So repetitions are counted, not
+        intervals. The error is never less than that of one interval.
         """
         told = [(sum(o.covered), len(o.covered)) for o in self.outcomes if o.covered]
         if not told:
@@ -68,7 +68,7 @@ class Row:
         return _share(found, sum(each.true for each in self.outcomes))
 
     def cells(self) -> tuple[str, ...]:
-        """Text of the columns."""
+        """Return the text of the columns."""
         held = "–"
         if self.intervals >= _FEWEST:
             held = f"{_short(self.coverage, 3)} ± {_short(self.coverage_error, 3)}"
@@ -97,7 +97,7 @@ COLUMNS = (
 
 
 def _short(share: float, digits: int = 2) -> str:
-    """A share without the zero before the point, 0 if it is nothing; a dash for none."""
+    """Write a fraction without the zero before the point, 0 if nothing, a dash if missing."""
     if math.isnan(share):
         return "–"
     return f"{share:.{digits}f}".removeprefix("0") if share else "0"
@@ -108,7 +108,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def analyses() -> tuple[str, ...]:
-    """Those of the registry that have a file here."""
+    """Return the analyses of the registry that have a file here."""
     files = {module.name for module in pkgutil.iter_modules(package.__path__)}
     return tuple(sorted(files & REGISTRY.keys()))
 
@@ -127,9 +127,9 @@ def outcomes(analysis: str, cell: Cell, seeds: Sequence[int]) -> list[Outcome]:
 def rows(
     analysis: str, cells: Sequence[Cell], seeds: Sequence[int], seconds: float = math.inf
 ) -> list[Row]:
-    """Repeat cells that differ in ε alone, once for each seed, until so much time is used.
+    """Repeat cells that differ only in ε, once for each seed, until the given time is used.
 
-    Of one seed all have the same participants, where the analysis's file keeps them.
+    With one seed all cells use the same participants, if the analysis's file caches them.
     """
     repetition, start = load(analysis), process_time()
     found: list[list[Outcome]] = [[] for _ in cells]

@@ -1,4 +1,4 @@
-"""`template_networks`: what is reported beside templates, and the correlation that maps are given.
+"""`template_networks`: findings compared with templates, and the reported correlation of maps.
 
 Templates agree with two thirds of each network. The truth of a map is the mean of many more
 participants' maps.
@@ -17,7 +17,7 @@ from consortium.kernels.dual_regression import person_maps
 ANALYSIS = {"templates": "templates.nii.gz", "anyway": True}
 _SHARED = 8  # features that a template has of its network
 _MANY = 2000
-_ROUNDING = 1e-9  # of a correlation of one
+_ROUNDING = 1e-9  # rounding error of a correlation of one
 
 
 def _templates() -> Templates:
@@ -33,7 +33,7 @@ TEMPLATES = _templates()
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """A map found is false if there is no network, or if its template was nearer to the truth."""
+    """Simulate maps; a found one is false without a network, or if its template is nearer."""
     sites = made_sites(cell, rng, TEMPLATES)
     told = answer("template_networks", ANALYSIS, sites, cell.epsilon, rng)
     truth = _truth(cell.effect)
@@ -54,7 +54,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
 
 @lru_cache(maxsize=2)
 def _truth(effect: bool) -> Array:
-    """Mean of many participants' maps; without networks, the templates in expectation."""
+    """Return the mean of many participants' maps; without networks, the expected templates."""
     if not effect:
         return np.asarray(TEMPLATES.values / np.linalg.norm(TEMPLATES.values, axis=0))
     people = made_sites(Cell("sparse effect", 4.0, _MANY), np.random.default_rng(1))
@@ -63,7 +63,7 @@ def _truth(effect: bool) -> Array:
 
 
 def _cosines(maps: Array, truth: Array) -> Array:
-    """Of each map with its own truth, without what the choice of participants adds to its norm."""
+    """Return the correlation of each map with its truth, whose norm is corrected for sampling."""
     square = np.square(truth).sum(axis=0)
     square = square - (1.0 - square) / _MANY
     sizes = np.linalg.norm(maps, axis=0)

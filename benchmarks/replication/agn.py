@@ -15,9 +15,9 @@ from consortium.algorithms.tensor.kernels.tensor import orthogonal_components, t
 def published_mixture(
     table: Array, count: int, ratio: float, variance: float, bound: float, g: np.random.Generator
 ) -> Array:
-    """Centres of a mixture whose σ² is known, as section 5.1.2 has it, shape (D, K).
+    """Release the centres of a mixture of known σ², as in section 5.1.2, shape (D, K).
 
-    √2 and 2 + 2σ² √(3D + 6) stand in for the printed sensitivities, times 1/N.
+    √2 and 2 + 2σ² √(3D + 6), times 1/N, replace the printed sensitivities.
     """
     x = table / bound * np.minimum(1.0, bound / np.linalg.norm(table, axis=0))
     (features, persons), scaled = x.shape, variance / bound**2
@@ -36,7 +36,7 @@ def published_mixture(
 
 
 def published_topics(table: Array, count: int, ratio: float, g: np.random.Generator) -> Array:
-    """Word frequencies of topics, shape (D, K), out of three one-hot words of each participant.
+    """Release word frequencies of topics from participants' three one-hot words, shape (D, K).
 
     Both sensitivities are √2/N. The moments are made symmetric after the release, and frequencies
     below zero are cut off (section 5.4.2).
@@ -67,6 +67,6 @@ def _centres(second: Array, third: Array, count: int, g: np.random.Generator) ->
 
 
 def _symmetric(size: int, order: int, g: np.random.Generator) -> Array:
-    """A symmetric array of independent standard normal entries, one for each sorted index."""
+    """Return a symmetric array of independent standard normal entries, one per sorted index."""
     index = np.sort(np.indices((size,) * order), axis=0)
     return g.standard_normal((size,) * order)[tuple(index)]

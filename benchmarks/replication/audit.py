@@ -32,7 +32,7 @@ class Point:
 
 
 Found = Mapping[str, Array]
-"""Of every method a number for each run."""
+"""For every method, a number for each run."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Panel:
     points: Sequence[tuple[float, Found]]
 
     def curves(self) -> tuple[str, str, dict[str, tuple[Array, Array]]]:
-        """Title, axis, and means over runs, as `drawing.panels` takes them."""
+        """Return title, axis, and means over runs, as `drawing.panels` takes them."""
         x, found = np.array([value for value, _ in self.points]), [f for _, f in self.points]
         means = {key: (x, np.array([f[key].mean() for f in found])) for key in found[0]}
         return self.title, self.axis, means
@@ -54,7 +54,7 @@ class Panel:
         rival: str = "published",
         error: Callable[[Found, str], Array] = lambda found, key: found[key],
     ) -> list[Point]:
-        """Ours beside a rival's, where it was tried."""
+        """Return our points compared with a rival's, where it was tried."""
         return [
             Point(f"{self.title}, {self.axis} = {value:g}", error(f, "cape"), error(f, rival))
             for value, f in self.points
@@ -63,7 +63,7 @@ class Panel:
 
 
 def verdict(points: Iterable[Point]) -> str:
-    """Say in a line whether our error is at most the published one at every point."""
+    """State in a line whether our error is at most the published one at every point."""
     ranked = sorted(points, key=lambda point: -point.ratio)
     worst = ranked[0]
     found = f"worst ratio {worst.ratio:.3f}, {worst.where}; {len(ranked)} points"

@@ -34,17 +34,17 @@ class Promise(NamedTuple):
 
 
 def colluders(sites: int) -> int:
-    """Largest S_C of the dissertation: ⌈S/3⌉ - 1."""
+    """Return the dissertation's largest S_C: ⌈S/3⌉ - 1."""
     return math.ceil(sites / 3) - 1
 
 
 def site_count(scheme: str, sites: int) -> int:
-    """Sites that take part: all the data in one place, or one site's part alone, are one."""
+    """Return the number of sites, which is 1 with all the data in one place or one site's part."""
     return 1 if scheme in ("pooled", "local") else sites
 
 
 def even_sizes(count: int, sites: int) -> list[int]:
-    """Units of each site, when they are divided evenly."""
+    """Return the units of each site, if they are divided evenly."""
     return [len(part) for part in np.array_split(np.empty(count), sites)]
 
 
@@ -56,7 +56,7 @@ def noisy_run(
     *,
     exact: Collection[str] = (),
 ) -> Result:
-    """Run a study whose sites' data lie in one place.
+    """Run a study whose sites' data are in one place.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def noisy_run(
     mean : callable
         Clipped mean over all units of all sites, for a query and a bound.
     generator : numpy.random.Generator
-        Of the noise.
+        Generator of the noise.
     exact : collection of str
-        Stages that are released without noise, although the budget pays for them.
+        Stages that are released without noise, although the budget includes them.
     """
     plan = make_plan(study, shape)
 
@@ -94,11 +94,11 @@ def private_run(
     *,
     apart: bool = False,
 ) -> Result:
-    """Run an analysis of a D x N table that lies evenly at some sites.
+    """Run an analysis of a D x N table that is divided evenly among some sites.
 
     ``pooled`` is one site with all the data, ``local`` one site with its own part, and
     ``published`` the noise of κ = 1. With ``apart`` every site is asked for its own mean, as
-    constants of sites need it; without, all are asked in one place, as if they were the first.
+    constants of sites require. Otherwise, all are asked in one place, as if they were the first.
     """
     if scheme == "local":
         table = table[:, : table.shape[1] // promise.sites]
@@ -119,7 +119,7 @@ def private_run(
 
 
 def table_data(table: Array, views: Views) -> ArrayData:
-    """Data of which each column is a participant."""
+    """Return data in which each column is a participant."""
     data, whole = ArrayData([table[:, :1]], views=views), np.ascontiguousarray(table)
     data.lengths = [1] * table.shape[1]
     data.table = lambda: whole  # type: ignore[method-assign]
@@ -135,7 +135,7 @@ def paper_study(
     views: Views = (),
     unit: Unit = "subject",
 ) -> Study:
-    """Write a study of so many equal sites, with noise as one of the curves has it."""
+    """Write a study of equal sites, with noise as in one of the curves."""
     count = site_count(scheme, promise.sites)
     return study_of(
         *(algorithm, analysis, count, promise.epsilon),

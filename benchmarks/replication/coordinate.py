@@ -35,7 +35,7 @@ CURVES = {
 
 
 def persons(q: float, generator: np.random.Generator) -> Array:
-    """Equation 60: entries of -1 and 1 that are all one with probability q."""
+    """Draw from equation 60: entries of -1 and 1 that are all one with probability q."""
     x = generator.integers(0, 2, (PERSONS, ENTRIES)) * 2.0 - 1
     equal = generator.random(PERSONS) < q
     x[equal] = x[equal, :1]
@@ -43,13 +43,13 @@ def persons(q: float, generator: np.random.Generator) -> Array:
 
 
 def channel_radius(alpha: float, radius: float, size: int, *, printed: bool = False) -> float:
-    """B of Mechanism 2; as printed it is twice what makes the output unbiased."""
+    """Return B of Mechanism 2, which as printed is twice that of an unbiased output."""
     sphere = np.sqrt(np.pi) / 2 * size * np.exp(gammaln((size + 1) / 2) - gammaln(size / 2 + 1))
     return float((2 if printed else 1) * radius * sphere / np.tanh(alpha / 2))
 
 
 def channel(x: Array, alpha: float, g: np.random.Generator, *, printed: bool = False) -> Array:
-    """Mechanism 2 (Duchi et al.) for the rows of x, whose norms are at most √D."""
+    """Apply Mechanism 2 (Duchi et al.) to the rows of x, whose norms are at most √D."""
     count, size = x.shape
     radius, norms = np.sqrt(size), np.linalg.norm(x, axis=1)
     toward = np.where(g.random(count) < 0.5 + norms / (2 * radius), 1.0, -1.0)
@@ -63,7 +63,7 @@ def channel(x: Array, alpha: float, g: np.random.Generator, *, printed: bool = F
 def mean_mechanism(
     x: Array, levels: Array, g: np.random.Generator, *, printed: bool = False
 ) -> Array:
-    """Mechanism 1 for participants in rows, averaged, within [-1, 1]; steps of zero are skipped."""
+    """Average Mechanism 1 over participants in rows, within [-1, 1]; steps of zero are skipped."""
     size = x.shape[1]
     total, weights = np.zeros(size), np.zeros(size)
     for k, step in enumerate(np.diff(levels, prepend=0.0)):
@@ -75,7 +75,7 @@ def mean_mechanism(
 
 
 def published_levels(q: float) -> Array:
-    """Theorem 2's c with ζ = (1 + q)/2."""
+    """Return Theorem 2's c with ζ = (1 + q)/2."""
     highest = np.log((np.exp((1 + q) / 2 * STRICT) + q - 1) / q) if q else WHOLE
     last = min(highest, WHOLE)
     first = last if last <= STRICT else STRICT - np.log(1 + q * np.exp(last) - q)
@@ -83,13 +83,13 @@ def published_levels(q: float) -> Array:
 
 
 def published_error(levels: Array) -> float:
-    """The sum in equation 17."""
+    """Return the sum in equation 17."""
     steps = np.diff(levels, prepend=0.0) ** 2 / np.arange(ENTRIES, 0, -1)
     return float(np.sum(1 / np.cumsum(steps)))
 
 
 def tight_levels(q: float) -> Array:
-    """Levels of Mechanism 1 by the conversion of `privacy.bayesian`, at its least error."""
+    """Return levels of Mechanism 1 by the conversion of `privacy.bayesian`, at its least error."""
     candidates = []
     for whole in np.linspace(STRICT, WHOLE, 200):
         first = _alone(float(whole), q)
@@ -108,7 +108,7 @@ def _alone(whole: float, q: float) -> float | None:
 
 @cache
 def deviations(q: float, randomize: str) -> tuple[float, ...]:
-    """Noise of every entry in our release, with the best ε for a participant that q allows."""
+    """Return the noise of every entry in our release, with the best ε per participant for q."""
     found = []
     for whole in np.linspace(STRICT, WHOLE, 60):
         level = _alone(float(whole), q)
@@ -133,7 +133,7 @@ def _planned(whole: float, level: float, randomize: str) -> Array:
 
 
 def errors(q: float, seed: int) -> dict[str, float]:
-    """Squared distance of every method's mean from the participants' own."""
+    """Return the squared distance of every method's mean from the participants' own."""
     g = np.random.default_rng([seed, round(1e6 * q)])
     x = persons(q, g)
     mean = x.mean(axis=0)

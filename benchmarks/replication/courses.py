@@ -13,9 +13,9 @@ from tests.support.chapter import Chapter
 
 
 class Courses:
-    """The simulation in a basis of its own: 20 numbers a volume say all, since it has no noise.
+    """The simulation in a basis of its own: 20 numbers describe a volume, since it has no noise.
 
-    The basis is orthonormal, so that clipping sees the norms of all 900 pixels.
+    The basis is orthonormal, so clipping uses the norms of all 900 pixels.
     """
 
     def __init__(self, data: Chapter) -> None:
@@ -25,7 +25,7 @@ class Courses:
         self.volumes = data.volumes
 
     def site(self, unit: Unit, subjects: int) -> ArrayData:
-        """The first subjects, with only the numbers that are not zero by construction."""
+        """Return the first subjects, with only the numbers that are not zero by construction."""
         ends = range(0, subjects * self.volumes, self.volumes)
         return ArrayData([self.table[:, end : end + self.volumes] for end in ends], unit=unit)
 
@@ -39,7 +39,7 @@ class Lifted:
     data: ArrayData
 
     def mean(self, query: Query, bound: Bound) -> Array:
-        """Clipped mean over all units, for what the centre asks of 900 pixels."""
+        """Return the clipped mean over all units, for the centre's query on 900 pixels."""
         basis, arguments = self.courses.basis, dict(query.arguments)
         if "whitening" in arguments:
             arguments["whitening"] = basis.T @ np.asarray(arguments["whitening"])

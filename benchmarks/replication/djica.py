@@ -14,31 +14,31 @@ ROUNDS = 100
 BOUNDS = (10.0, 2.0)
 """B_G and B_h; the chapter prints none."""
 RATE = 2.0
-"""Of the updates of whitened data."""
+"""Learning rate for whitened data."""
 _CHUNK = 8192
 
 
 def published(data: Array, ratio: float, generator: np.random.Generator) -> Array:
-    """Unmixing as printed: norms of 1 at most, no whitening, ρ = 0.015 / log R."""
+    """Return the unmixing as printed: norms of 1 at most, no whitening, ρ = 0.015 / log R."""
     _, vectors = principal(data)
     scaled = vectors.T @ data / float(np.linalg.norm(data, axis=0).max())
     return climb(scaled, ratio, 0.015 / math.log(len(data)), generator) @ vectors.T
 
 
 def whitened(data: Array, ratio: float, generator: np.random.Generator) -> Array:
-    """Unmixing by the same updates of whitened data, at a rate that suits them."""
+    """Return the unmixing by the same updates of whitened data, at a suitable rate."""
     values, vectors = principal(data)
     whitening = (vectors / np.sqrt(values)).T
     return climb(whitening @ data, ratio, RATE, generator) @ whitening
 
 
 def principal(data: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of the second moment: an exact PCA."""
+    """Return eigenvalues and eigenvectors of the second moment: an exact PCA."""
     return np.linalg.eigh(data.astype(np.float64) @ data.T / data.shape[1])
 
 
 def climb(data: Array, ratio: float, rate: float, generator: np.random.Generator) -> Array:
-    """Steps 3 to 19: ΔW and Δb of clipped gradients and noise."""
+    """Run steps 3 to 19: ΔW and Δb of clipped gradients and noise."""
     size, count = data.shape
     data = data.astype(np.float32)
     unmixing, bias = np.eye(size), np.zeros(size)
@@ -52,9 +52,9 @@ def climb(data: Array, ratio: float, rate: float, generator: np.random.Generator
 
 
 def gradients(unmixing: Array, bias: Array, data: Array) -> tuple[Array, Array]:
-    """Mean over volumes of (I + ŷ zᵀ) W and of ŷ, each clipped (steps 6 to 9).
+    """Return the means over volumes of (I + ŷ zᵀ) W and of ŷ, each clipped (steps 6 to 9).
 
-    ‖(I + ŷ zᵀ) W‖² = ‖W‖² + 2 ŷᵀ W Wᵀ z + ‖ŷ‖² ‖Wᵀ z‖², so that no volume's matrix is formed.
+    ‖(I + ŷ zᵀ) W‖² = ‖W‖² + 2 ŷᵀ W Wᵀ z + ‖ŷ‖² ‖Wᵀ z‖², which avoids each volume's matrix.
     """
     size, count = data.shape
     matrix = unmixing.astype(np.float32)

@@ -49,7 +49,7 @@ def panels(
     ylabel: str,
     yscale: str = "log",
 ) -> Path:
-    """Draw panels (title, x label, curves by key) beside each other as docs/images/NAME.png."""
+    """Draw panels (title, x label, curves by key) side by side as docs/images/NAME.png."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -37,7 +37,7 @@ PICTURE = Path("docs/images/fusion.png")
 
 
 def simulated(persons: int, seed: int) -> Data:
-    """Images and potentials whose sources have known correlations."""
+    """Simulate images and potentials whose sources have known correlations."""
     generator = np.random.default_rng(seed)
     made = fusion_arrays(generator, subjects=persons, side=12, channels=8, times=10)
     bounds = {"x": 4.0, "y": 4.0}  # √5 is the root mean squared norm by construction
@@ -45,7 +45,7 @@ def simulated(persons: int, seed: int) -> Data:
 
 
 def digits(copies: int, seed: int) -> Data:
-    """Upper and lower halves, participants ``copies`` times in another order (section 7.3)."""
+    """Return upper and lower halves, ``copies`` times in another order (section 7.3)."""
     from sklearn.datasets import load_digits
 
     values = load_digits().data.T / 16.0
@@ -58,7 +58,7 @@ def digits(copies: int, seed: int) -> Data:
 
 
 def reduced(data: Data, size: int) -> Data:
-    """Each view in its leading principal directions, which section 7.3 takes without privacy."""
+    """Project each view on its leading principal directions, without privacy (section 7.3)."""
     views = []
     for view in data.views:
         centred = view - view.mean(axis=1, keepdims=True)
@@ -72,7 +72,7 @@ def reduced(data: Data, size: int) -> Data:
 
 
 def errors() -> Iterator[tuple[str, str, float, list[float]]]:
-    """Errors over runs: data, way, ε, the error of each run."""
+    """Return errors over runs: data, way, ε, the error of each run."""
     makers = [
         lambda seed: simulated(2_000, seed),
         lambda seed: simulated(20_000, seed),
@@ -95,7 +95,7 @@ def errors() -> Iterator[tuple[str, str, float, list[float]]]:
 
 
 def fusion() -> None:
-    """Print the tables, draw the picture, and compare with what is published."""
+    """Print the tables, draw the picture, and compare with the published results."""
     runs = list(errors())
     table = [(data, name, epsilon, float(np.mean(values))) for data, name, epsilon, values in runs]
     for data in dict.fromkeys(row[0] for row in table):
@@ -119,7 +119,7 @@ def fusion() -> None:
 
 
 def draw(table: list[tuple[str, str, float, float]]) -> None:
-    """One panel for each data set."""
+    """Draw one panel for each data set."""
     names = list(dict.fromkeys(row[0] for row in table))
     figure = Figure(figsize=(10.2, 6.4), dpi=130, layout="constrained")
     for axes, data in zip(figure.subplots(2, 3).ravel(), names, strict=True):

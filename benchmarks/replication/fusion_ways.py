@@ -21,13 +21,13 @@ DELTA, SITES, PAIRS = 1e-5, 10, 5
 
 @dataclass(frozen=True)
 class Way:
-    """A way to spread the noise: the scheme, how many sites collude, and how many hold the data."""
+    """A way to spread the noise: the scheme, and the numbers of colluding sites and of sites."""
 
     name: str
     scheme: Any
     colluding: int = 0
     sites: int = SITES
-    part: int = 1  # of the data, one in so many participants
+    part: int = 1  # uses one in this number of participants
 
 
 WAYS = (
@@ -54,7 +54,7 @@ class Data:
 
 
 def correlations(data: Data, way: Way, epsilon: float, seed: int) -> Array:
-    """What a way finds of the data's correlations."""
+    """Estimate the data's correlations in one way."""
     generator = np.random.default_rng((seed, 1))
     if way.name in (RIVAL, CUT):
         found = published(data, epsilon, generator)
@@ -87,7 +87,7 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
 
 
 def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: float) -> float:
-    """Standard deviation of the noise in a release."""
+    """Return the standard deviation of the noise in a release."""
     if way.scheme == "none":
         return 0.0
     mechanism = plan_mechanism(
@@ -101,10 +101,10 @@ def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: flo
 
 
 def published(data: Data, epsilon: float, generator: np.random.Generator) -> Array:
-    """Correlations of Algorithm 7.1 as they stand: noise may bring them to more than 1.
+    """Return the unlimited correlations of Algorithm 7.1: noise may raise them above 1.
 
-    At its true ε (see `printed.moment_epsilon`). Participants are centred and scaled to norm 1 for
-    nothing, as in section 7.3.
+    They are at their true ε (see `printed.moment_epsilon`). Participants are centred and scaled to
+    norm 1 without privacy loss, as in section 7.3.
     """
     z = np.vstack(data.views)
     z = z - z.mean(axis=1, keepdims=True)

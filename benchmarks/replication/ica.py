@@ -1,8 +1,8 @@
 """Figures 6.2 to 6.4: joint ICA of the chapter's simulation.
 
-``python -m benchmarks.replication.ica`` prints tables and writes docs/images/ica.png. As the
-chapter has it, ε is that of the ICA alone and the PCA before it is exact; one more panel pays for
-both. Unit timepoint, which is the chapter's without its saying so; one curve has unit subject. The
+``python -m benchmarks.replication.ica`` prints tables and writes docs/images/ica.png. As in the
+chapter, ε is that of only the ICA, and the PCA before it is exact; one more panel charges both. The
+unit is timepoint, as in the chapter, which does not state it; one curve has unit subject. The
 chapter's abscissa ε_i, of one release, is replaced by the true ε of all of them.
 """
 
@@ -42,7 +42,7 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SUBJECTS = (64, 256, 1024)
 DELTAS = (1e-8, 1e-6, 1e-4, 1e-2)
 RUNS = {64: 10, 256: 5, 1024: 2}
-"""For so many subjects."""
+"""Number of subjects."""
 KEYS = (*SCHEMES, "subject", "published", "whitened")
 
 
@@ -56,7 +56,7 @@ def ours(
     sites: Mapping[str, ArrayData],
     whole: bool = False,
 ) -> float:
-    """Gain index of one run; ``whole`` pays for the PCA, too, and works on all pixels."""
+    """Return the gain index of one run; ``whole`` also charges the PCA and uses all pixels."""
     data = sites[key if key in sites else "all"]
     if not whole:  # half of μ² is planned for the PCA, which is exact here
         epsilon = epsilon_of(mu_of(epsilon, delta) * 2**0.5, delta)
@@ -81,7 +81,7 @@ def ours(
 
 
 def runs(subjects: int, seed: int) -> tuple[Courses, dict[str, ArrayData]]:
-    """A data set, as everybody has it, one site, and who protects participants."""
+    """Return a data set as all sites, as one site, and as protected participants have it."""
     courses = Courses(chapter(seed, subjects=subjects))
     return courses, {
         "all": courses.site("timepoint", subjects),
@@ -97,7 +97,7 @@ Points = list[tuple[float, float]]
 def scores(
     subjects: int, points: Points, keys: tuple[str, ...] = KEYS, *, whole: bool = False
 ) -> list[dict[str, Array]]:
-    """Gain index of every method at each ε and δ, one number for each run."""
+    """Return the gain index of every method at each ε and δ, one number for each run."""
     found: list[dict[str, list[float]]] = [{key: [] for key in keys} for _ in points]
     for seed in range(RUNS[subjects]):
         courses, sites = runs(subjects, seed)
@@ -119,7 +119,7 @@ def scores(
 
 
 def rows(panel: Panel) -> list[list[str]]:
-    """Means over runs, in words."""
+    """Write the means over runs as rows of text."""
     return [
         [panel.title, f"{panel.axis} = {x:g}"]
         + [f"{f[key].mean():.4f}" if key in f else "" for key in KEYS]
@@ -128,7 +128,7 @@ def rows(panel: Panel) -> list[list[str]]:
 
 
 def figure() -> list[Panel]:
-    """All panels; the one of M is put together from the others."""
+    """Draw all panels; the one of M combines results of the others."""
     alone = [(epsilon, DELTA) for epsilon in EPSILONS]
     few, some, many = SUBJECTS
     by_epsilon = {m: scores(m, alone) for m in (some, many)}
@@ -141,7 +141,7 @@ def figure() -> list[Panel]:
     shown += [
         ("ε = 1", "M", SUBJECTS, by_subjects),
         (f"M = {some}, ε = 1", "δ", DELTAS, by_delta),
-        (f"M = {many}, PCA paid for, too", "ε", EPSILONS, paid),
+        (f"M = {many}, PCA charged", "ε", EPSILONS, paid),
     ]
     return [Panel(name, axis, list(zip(x, found, strict=True))) for name, axis, x, found in shown]
 
@@ -166,7 +166,7 @@ def main() -> None:
 
 
 def all_rounds(nominal: float) -> float:
-    """ε at 1e-5 of all releases, each calibrated at δ = 0.01 (section 6.5)."""
+    """Return ε at 1e-5 of all releases, each calibrated at δ = 0.01 (section 6.5)."""
     each = classical(nominal, 0.01) * published_factor(SITES)
     return epsilon_of(each * (2 * ROUNDS) ** 0.5, DELTA)
 

@@ -1,7 +1,7 @@
-"""Figure 3.5: a network that tells two Gaussian classes apart.
+"""Figure 3.5: a network that distinguishes two Gaussian classes.
 
-``python -m benchmarks.replication.network`` prints a table and writes docs/images/network.png.
-The paper gives ε per iteration; here ε is the whole training's, and the table tells both.
+``python -m benchmarks.replication.network`` prints a table and writes docs/images/network.png. The
+paper gives ε per iteration; here ε is the whole training's, and the table gives both.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ SIZES = (1_000, 3_000, 10_000, 30_000)
 TEST = 5_000
 KEYS = (*SCHEMES, "published")
 RATES = (1.0, 2.0, 5.0, 10.0)
-"""Of the published descent, which prints none: the best of them at each point is taken."""
+"""Learning rates of the published descent, which prints none: each point uses the best of them."""
 
 
 def made(count: int, generator: np.random.Generator) -> Array:
-    """Unit-variance classes whose means are 1 apart: the best accuracy is Φ(1/2) = 69.1 %."""
+    """Simulate unit-variance classes with means 1 apart: the best accuracy is Φ(1/2) = 69.1 %."""
     direction = generator.standard_normal(FEATURES)
     direction /= np.linalg.norm(direction)
     x = generator.standard_normal((FEATURES, count + TEST))
@@ -48,19 +48,19 @@ def accuracy(result: Mapping[str, Array], table: Array) -> float:
 
 
 def scores(count: int, epsilon: float) -> dict[str, Array]:
-    """Accuracy on training and test people, in per cent: two rows, a column for each run."""
+    """Return accuracy in per cent on training and test people: two rows, a column for each run."""
     found = {key: trained(count, epsilon, key, {}) for key in SCHEMES}
     rivals = [trained(count, epsilon, "published", plain(rate)) for rate in RATES]
     return found | {"published": max(rivals, key=lambda rival: float(rival[1].mean()))}
 
 
 def plain(rate: float) -> dict[str, object]:
-    """Gradient descent as section 3.4 has it: neither momentum nor averages, and one step."""
+    """Run gradient descent as in section 3.4: neither momentum nor averages, and one step."""
     return {"momentum": 0.0, "averaged": 1 / ROUNDS, "learning_rate": rate}
 
 
 def trained(count: int, epsilon: float, key: str, analysis: dict[str, object]) -> Array:
-    """Accuracies of one method."""
+    """Return the accuracies of one method."""
     found = []
     for seed in range(RUNS):
         table = made(count, np.random.default_rng([seed, count]))
@@ -73,7 +73,7 @@ def trained(count: int, epsilon: float, key: str, analysis: dict[str, object]) -
 
 
 def nominal(epsilon: float, rounds: int) -> float:
-    """ε per iteration of the papers' calibration, whose true ε over all rounds is given."""
+    """Return the ε per iteration of the papers' calibration, given the true ε over all rounds."""
     return published_ratio(epsilon, DELTA, SITES, rounds) / classical(1.0, DELTA)
 
 

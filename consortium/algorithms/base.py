@@ -9,14 +9,17 @@ and imported from here.
 Examples
 --------
 A whole analysis: the share of participants whose first entry is positive. A site's half receives
-the planned bound, and answers with a mean over its participants, none of whom exceeds the bound.
+the planned bound, and answers with the mean of its participants' values, each within the bound. The
+result has the share with its interval, or withholds it if the noise hides it.
+`tests/contract/test_example.py` runs the contract tests on this analysis.
 
 >>> import numpy as np
+>>> from consortium.algorithms.findings import Finding
 >>> from consortium.privacy.bounds import Bound
 >>> def positive(plan, data, query, bound):
 ...     return bound.norm * np.mean(data.table()[:1] > 0, axis=1)
 >>> class Share(AnalysisPlan):
-...     name, title, takes, needs_means = "share", "share of positives", "features", True
+...     name, title, takes, needs_means = "positives", "share of positives", "features", True
 ...     Parameters = AnalysisParameters
 ...     statistics = {"positive": positive}
 ...     cases = (Case(views=(("x", 2),)),)
@@ -24,7 +27,12 @@ the planned bound, and answers with a mean over its participants, none of whom e
 ...
 ...     def run(self):
 ...         release = yield Query("share", "positive")
-...         return Result({"share": release.values}, {"noise": release.deviation})
+...         share = float(release.values[0]) if release.deviation < 0.1 else np.nan
+...         reach = 2 * np.hypot(release.deviation, 0.5 / self.units_in(release).sum() ** 0.5)
+...         view, entry = self.shape.entry_names[0]
+...         row = (view, entry, Finding(share, share - reach, share + reach))
+...         table = Table("Share with its interval.", ("view", "entry", "share"), (row,))
+...         return Result({}, {"noise": release.deviation}, tables={"share": table})
 
 The plan is made from public sizes; one participant moves the release by at most √2/500:
 

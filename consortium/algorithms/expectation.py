@@ -16,7 +16,7 @@ class Expectation:
     value: float
     low: float = math.nan
     high: float = math.nan
-    """Where it is expected to lie; NaN where that can't be told."""
+    """Limits of the expected range; NaN if the range is unknown."""
     rises: bool = True
     """Whether more is better."""
     ranged: str = ""

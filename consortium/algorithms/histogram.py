@@ -40,7 +40,7 @@ from consortium.kernels.simplex import project_to_simplex
 from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
 
-_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_VIEWS = (("x", 4), ("y", 1))  # the examples' views
 _ROUNDING = 2.0**-25
 """Twice the largest rounding error of float32 from -1 to 1, as a fraction of that interval."""
 

@@ -58,7 +58,7 @@ def sum_over_persons(
     shape : tuple of int
         Shape of every part.
     resolution : {'features', 'maps'}
-        Of the blocks.
+        Resolution of the blocks.
     beside : sequence, optional
         One companion for each participant; it is sliced by chunks.
 

@@ -49,8 +49,8 @@ class Captions:
     """Description of the computation for a paper's methods section, before the part that all
     analyses share."""
     persons: bool = False
-    """Whether each column of the loadings is a person, made up or not: what is from a table is then
-    told in its columns' units."""
+    """Whether each column of the loadings is a real or simulated participant. Values from a table
+    are then reported in their columns' units."""
 
     def is_found(self, column: int) -> bool:
         """Return whether a column of the loadings, counted from 0, was found."""

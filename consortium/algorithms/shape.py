@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import null_space, orth
 
-from consortium.algorithms.open_cohort import OpenCohort
+from consortium.algorithms.open_cohort import OpenCohort, OpenTable
 from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import MapExtent
@@ -29,12 +29,12 @@ def units_of(unit: Unit, lengths: Sequence[int]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the voxels of a study are: public."""
+    """Public positions of a study's voxels."""
 
     coordinates: Array
     """Shape (D, 3). Centres of the features' voxels in mm."""
     volume: float
-    """Of a voxel, in mm³."""
+    """Volume of a voxel in mm³."""
     fine: Array | None = None
     """Shape (V, 3). Centres of the voxels of full-resolution maps; by default the same."""
     basis: Callable[[Array, float], SmoothBasis] = SmoothBasis
@@ -72,7 +72,7 @@ class SurfacePlaces:
     def finest(self) -> float:
         """Shortest wavelength in mm of the modes.
 
-        In whole hundredths, so that no party's last bits decide whether the shortest wave fits.
+        It is rounded to hundredths. So no party's last bits decide whether the shortest wave fits.
         """
         return math.ceil(100 * max(side.finest for side in self.modes)) / 100
 
@@ -124,7 +124,7 @@ class Extent:
     surface_places: Mapping[str, SurfacePlaces] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Of each view of surfaces by name, where its entries are."""
+    """Places of the entries of each view of surfaces, by the name of the view."""
     open_cohort: OpenCohort | None = field(default=None, compare=False, repr=False)
     """Participants of an open cohort that the analysis names."""
 
@@ -193,15 +193,20 @@ class Shape:
     surface_places: Mapping[str, SurfacePlaces] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Of each view of surfaces by name, where its entries are."""
+    """Places of the entries of each view of surfaces, by the name of the view."""
     open_cohort: OpenCohort | None = field(default=None, compare=False, repr=False)
     """Participants of an open cohort that the analysis names."""
     labels: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """Names of all views' entries, empty where there is none; a plan fills them in."""
 
     @property
+    def open_table(self) -> OpenTable | None:
+        """Table of the open cohort that the analysis names; None if there is none."""
+        return self.open_cohort if isinstance(self.open_cohort, OpenTable) else None
+
+    @property
     def entry_names(self) -> list[tuple[str, str | int]]:
-        """View, and name or else number within the view from 1, of every entry."""
+        """Every entry's view, and its name, or its number in the view from 1 if it has no name."""
         pairs = [(view, k + 1) for view, size in self.views for k in range(size)]
         labels = self.labels or ("",) * len(pairs)
         return [(v, label or k) for (v, k), label in zip(pairs, labels, strict=True)]

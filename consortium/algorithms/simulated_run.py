@@ -24,6 +24,12 @@ from consortium.algorithms.base import (
     Shape,
 )
 
+NO_EFFECT = (
+    "No accuracy is forecast, since it depends on how well participants can be classified at all. "
+    "State in analysis.detect the share of them that the best rule is assumed to classify "
+    "correctly."
+)
+
 
 def rehearse_analysis(
     plan: AnalysisPlan[Any],

@@ -44,8 +44,10 @@ class Directions:
 
     kept: int
     """K, number of leading spatial directions of each participant."""
+    field: str
+    """Field of the study that states K."""
     basis: BasisKind | None = None
-    """What maps are made of; by default what the data have."""
+    """Kind of basis of the maps (default: that of the data)."""
     cutoff: float | None = None
     """Shortest wavelength in mm, or as the noise allows."""
     global_signal: GlobalSignal = "keep"
@@ -87,7 +89,7 @@ class OnBasis(ABC):
 
     @property
     def resolved(self) -> float:
-        """Correlation of a usual network with what a basis shows; 1 of regions and voxels."""
+        """Correlation of a usual network with its smooth part; 1 for regions and voxels."""
         places = self.shape.places
         return places.room.resolved(self.cutoff) if self.cutoff and places is not None else 1.0
 
@@ -125,11 +127,11 @@ class ProjectorPlan(OnBasis):
         voxels = self.shape.places is not None
         if self.asked.basis == "smooth" and not voxels:
             raise StudyError(
-                "field 'analysis.basis': smooth is for voxels, and the study's data.atlas has "
-                "regions; choose atlas, or leave data.atlas out."
+                "field 'data.atlas': basis smooth requires voxels, and an atlas has regions. "
+                "Choose basis atlas, or remove data.atlas."
             )
         if self.asked.basis == "atlas" and voxels:
-            raise StudyError("field 'analysis.basis': atlas needs data.atlas; name one.")
+            raise StudyError("field 'data.atlas': basis atlas requires an atlas. Name one.")
         return self.asked.basis or ("smooth" if voxels else "atlas")
 
     @cached_property
@@ -182,23 +184,23 @@ class ProjectorPlan(OnBasis):
         volumes = self.shape.mean_length
         if self.shape.unit != "subject":
             raise StudyError(
-                "field 'privacy.unit': group_ica takes each participant's directions as a whole; "
-                "set unit: subject."
+                "field 'privacy.unit': directions of whole participants require unit subject, got "
+                f"{self.shape.unit}. Set unit: subject."
             )
         if 1 < volumes <= kept:  # sizes are not known yet where it is 1
             raise StudyError(
-                f"field 'analysis.directions': {kept} directions can't be estimated from "
-                f"participants with {volumes:.0f} volumes; ask for fewer, or for longer series."
+                f"field '{self.asked.field}': {kept} directions can't be estimated from "
+                f"participants with {volumes:.0f} volumes. Set fewer, or use longer series."
             )
         if kept >= self.size:
             raise StudyError(
-                f"field 'analysis.directions': {kept} directions in a basis of {self.size} maps "
-                "say nothing; ask for fewer, or for a finer basis."
+                f"field '{self.asked.field}': must be less than the basis's {self.size} maps, got "
+                f"{kept}. Set fewer, or use a finer basis."
             )
         if self.size > _MOST_ROWS:
             raise StudyError(
-                f"field 'analysis.basis': {self.size} maps are more than {_MOST_ROWS}; choose a "
-                "longer cutoff, or basis smooth."
+                f"The basis must have at most {_MOST_ROWS} maps, got {self.size}. Use a smooth "
+                "basis with a longer cutoff, or an atlas with fewer regions."
             )
         entries = packed_size(self.size)
         return PlannedRelease(
@@ -225,8 +227,8 @@ def checked_cutoff(places: AnyPlaces, cutoff: float) -> float:
         what = "voxels of this size"
         remedy = ", or a finer data.resolution"
     raise StudyError(
-        f"field 'analysis.cutoff': {cutoff:g} mm is too short for {what}; take "
-        f"{places.finest:.4g} mm or more{remedy}."
+        f"The cutoff must be {places.finest:.4g} mm or more for {what}, got {cutoff:g} mm. Set a "
+        f"longer cutoff{remedy}."
     )
 
 

@@ -73,8 +73,8 @@ def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
 def _too_little(plan: ProjectorPlan) -> str:
     remedy = would_be_enough(plan.shape, lambda less: not ProjectorPlan(plan.asked, less).hopeless)
     return (
-        f"the noise over {sum(plan.shape.units)} participants hides all networks that are usual; "
-        f"{remedy}; set analysis.anyway to run it nevertheless."
+        f"the noise over {sum(plan.shape.units)} participants hides all networks of usual "
+        f"strength; {remedy}."
     )
 
 

@@ -37,9 +37,9 @@ class Units(FrozenModel):
     """Rows that a unit usually has, for the forecast: the harmonic mean (of half with one and half
     with three 1.5). By default as if it had one."""
     differ: float = Field(default=0.0, ge=0, le=1)
-    """Part of the units whose rows differ in the contrast, as patients with healthy relatives; of a
-    slope the part of its column's variance that lies within units. With any, bounds leave room for
-    these differences. By default none, as of patients' sessions."""
+    """Fraction of the units whose rows differ in the contrast, as patients with healthy relatives.
+    For a slope, the fraction of its column's variance within units. Above 0, bounds leave room for
+    these differences. By default 0, as for sessions of patients."""
 
     @model_validator(mode="after")
     def _of_something(self) -> Units:

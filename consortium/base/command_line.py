@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from consortium.base.checkup import Check
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
-_WIDTH = 140  # of what no terminal shows
+_WIDTH = 140  # characters of a line that is not printed on a terminal
 
 
 class Terminal:
@@ -52,7 +52,7 @@ class Terminal:
 
     @property
     def ask(self) -> Callable[[str, str], str] | None:
-        """Asks a question with what is taken for an empty answer; None if nobody is there."""
+        """Function that asks a question with a default answer; None without a terminal."""
         if not sys.stdin.isatty():
             return None
         return lambda question, usual: str(typer.prompt(question, default=usual))
@@ -60,8 +60,8 @@ class Terminal:
     def confirm(self, question: str, without: str) -> None:
         """Ask for a confirmation.
 
-        Raises ConfigurationError if the answer is no, or there is no terminal. ``without`` states
-        what to do then.
+        Raises ConfigurationError if the user declines or the input is not a terminal. ``without``
+        states the remedy for the latter.
         """
         if not sys.stdin.isatty():
             raise ConfigurationError(
@@ -133,7 +133,9 @@ def program(help_text: str, terminal: Terminal) -> typer.Typer:
         del version
         terminal.verbose = verbose
         terminal.quiet = quiet
-        terminal.__dict__.pop("console", None)  # of an earlier command in this process
+        terminal.__dict__.pop(
+            "console", None
+        )  # an earlier command in this process may have left one
 
     return app
 

@@ -341,7 +341,7 @@ def _plain_name(cell: str) -> str:
 
 
 class _Remembered(Iterator[str]):
-    """Lines of a file, which remembers those since the last call of `forget`."""
+    """Lines of a file, with a copy of those read since the last call of `forget`."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)

@@ -7,7 +7,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def count(many: int, what: str) -> str:
-    """Join a number and its noun: 1 person, 1,204 persons."""
+    """Join a number and its noun: 1 participant, 1,204 participants."""
     return f"{many:,} {what}{'' if many == 1 else 's'}"
 
 

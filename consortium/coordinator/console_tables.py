@@ -79,13 +79,12 @@ def show_table(found: ResultTable, out: Console) -> None:
 
 def show_audit(found: list[AuditRow], out: Console) -> None:
     """Print an audit: the guarantee and the measured loss."""
-    table = Table(
-        "scheme", "S", "S_C", "κ", "promised μ", "empirical μ", "±", "verdict", "printed μ"
-    )
+    heads = ("scheme", "S", "S_C", "κ", "promised μ", "empirical μ", "±", "verdict", "printed μ")
+    table = Table(*heads)
     for f in found:
         printed = printed_loss(f.sites, f.colluding) if (f.scheme, f.boost) == ("cape", 1) else None
         refuted = printed is not None and f.empirical > printed + 4 * f.error
-        table.add_row(
+        cells = (
             f.scheme,
             str(f.sites),
             str(f.colluding),
@@ -94,8 +93,9 @@ def show_audit(found: list[AuditRow], out: Console) -> None:
             f"{f.empirical:.4f}",
             f"{f.error:.4f}",
             "upheld, tight" if f.upheld and f.tight else "upheld" if f.upheld else "REFUTED",
-            "" if printed is None else f"{printed:.4f} {'refuted' if refuted else 'stands'}",
+            "" if printed is None else f"{printed:.4f} {'refuted' if refuted else 'upheld'}",
         )
+        table.add_row(*cells)
     out.print(table)
 
 
@@ -105,13 +105,14 @@ def show_status(standing: RunStatus, out: Console) -> None:
     centre = "at work" if standing.running else idle
     out.print(f"{standing.run}: {standing.step}; the centre is {centre}.", soft_wrap=True)
     counted = any(site.count for site in standing.sites)
-    numbers = ("estimated number", "nominal") if counted else ()
-    table = Table("site", "last message", "state", "since", "until", *numbers)
+    heads = ("site", "last message", "state", "since", "until")
+    table = Table(*heads, *(("estimated number", "nominal") if counted else ()))
     for site in standing.sites:
         since, until = (moment(at) if at else "" for at in (site.since, site.until))
         count = site.count
         sizes = (f"{count.units:,} ± {count.deviation:.2g}", f"{count.nominal:,}") if count else ()
-        table.add_row(site.name, site.heard, site.state, since, until, *sizes)
+        cells = (site.name, site.heard, site.state, since, until)
+        table.add_row(*cells, *sizes)
     out.print(table)
     for site in standing.sites:
         if site.count is not None and site.count.few:

@@ -101,7 +101,14 @@ def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Tab
     chance = released.variances * (weights @ released.chance @ weights)
     total = chance + weights @ released.noise @ weights
     _told_apart(released, total[:, None, None])
-    found = tested_effects(values, chance, total, released.freedom, released.doubt)
+    found = tested_effects(
+        effects=values,
+        sampling=chance,
+        total=total,
+        freedom=released.freedom,
+        doubt=released.doubt,
+        offset=0.0,
+    )
     half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
     columns = (
         values,

@@ -108,9 +108,9 @@ class StudyDesign:
     assumed: Assumed
     outlook: Outlook
     curves: Mapping[str, tuple[Point, ...]]
-    """Over ``epsilon``, ``persons`` and ``hospitals``."""
+    """Forecasts by ``epsilon``, ``persons`` and ``hospitals``."""
     sentences: tuple[str, ...]
-    """What changes with each of them."""
+    """Effect of each of the three, in a sentence."""
 
 
 def design(assumed: Assumed) -> StudyDesign:

@@ -18,7 +18,7 @@ PUBLIC = (
     "State limits and numbers that are published or agreed upon; the names of columns and levels "
     "also become public."
 )
-_NUMERIC = 0.9  # of the cells with content
+_NUMERIC = 0.9  # least fraction of numbers among the cells with content
 _FEW = 2  # participants of a level, below which it is probably a mistake
 _FIRST = re.compile(r"(healthy|control|contr?|hc|cn|td|no|none|0)s?", re.I)
 """The level that others are compared against, as tables write it."""

@@ -245,7 +245,7 @@ def _lines(
     dumped = study.model_dump(mode="json", include={"data", "features"}, exclude_unset=True)
     return {
         "Roles": [(site, "a hospital", texts[f"participants of {site}"]) for site in study.sites],
-        "Purpose, and what is computed": [
+        "Purpose and computed statistics": [
             (each.stage, each.statistic, *assessed_stages(each).values()) for each in outlook.stages
         ],
         "Data": _flat(dumped),
@@ -273,8 +273,8 @@ def _risks(plan: Plan, texts: Mapping[str, str]) -> Iterator[str]:
         )
     yield f"Further runs and studies of the same participants add to this. {ADDS_UP}"
     yield (
-        "What the study finds about people in general may concern those who were never scanned; "
-        "no noise protects from that."
+        "The study's findings about people in general may concern those who were never scanned. "
+        "Noise does not protect from that."
     )
 
 

@@ -17,7 +17,7 @@ _MOST_BYTES = 1 << 26
 _NAMED = ("name", "low", "high")
 _WIDE = 5.0
 """Deviations from the median to a limit that is read from a table of participants."""
-_QUARTILES_APART = 1.349  # of a standard normal distribution
+_QUARTILES_APART = 1.349  # interquartile range of the standard normal distribution
 _SIDES = ("Left-", "Right-")
 _LIMITS_READ = (
     "Limits are read from {table} and become public: for each column the median ± 5 deviations, "

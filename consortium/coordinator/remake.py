@@ -288,7 +288,8 @@ def _images(one: Path, other: Path) -> dict[str, float]:
 
 def _dense(one: Path, other: Path) -> dict[str, float]:
     """Compare maps of CIFTI."""
-    (first, a), (second, b) = read_dense(one), read_dense(other)
+    first, a = read_dense(one)
+    second, b = read_dense(other)
     if a.shape != b.shape or first.header.get_axis(1) != second.header.get_axis(1):
         return {"shape or place": np.inf}
     return _turned_apart(a.astype(np.float64), b.astype(np.float64))

@@ -55,7 +55,7 @@ class Checkup:
     sites: Path | None = None
     """YAML file of fingerprints, by the names of sites and 'centre', as they publish themselves."""
     exchange: Exchange | None = None
-    """Where the run's messages lie: its sums are then added again."""
+    """Place of the run's messages. If given, its sums are added again."""
 
     def __post_init__(self) -> None:
         self.verdict = Verdict()

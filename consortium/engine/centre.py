@@ -91,7 +91,7 @@ class Centre:
         )
         self._log = log
         self._announced = context.announcement
-        self._records: list[bytes] = []  # of the rounds so far
+        self._records: list[bytes] = []  # one record a round so far
         self._placed: set[str] = set()  # digests of public arrays
         self._resumes = True  # the next round may have been begun before a crash
 

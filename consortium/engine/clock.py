@@ -1,6 +1,6 @@
 """Time as an argument, waiting that is neither late nor busy, and cancellation of a run.
 
-The centre records what it waits for, for its users: the sites, since when, and until when.
+For its users, the centre records the sites that it is waiting for, since when, and until when.
 """
 
 import json
@@ -18,7 +18,7 @@ from consortium.errors import OutputError, RunCancelledError
 
 SLOWEST_POLL = 0.25  # s
 _EAGERNESS = 0.1
-_SHARE = 2.0  # of a look's time
+_SHARE = 2.0  # least pause, relative to the time of a look
 _MOST_OF = 0.75  # fraction of a wait
 _MOST_REST = 20  # factor of the exchange's pace
 _INSTANT = 1e-6  # s; a shorter rest may be too small to add to a large clock reading

@@ -164,7 +164,7 @@ class Mailbox:
     def collect(self, wanted: AwaitedMessages) -> Sequence[str]:
         """Collect messages until enough came, or all deadlines passed; returns missing sites."""
         missing = dict(wanted.places)
-        self.notices.rest()  # without delay, a round doesn't read notices
+        self.notices.rest()  # a round without delay reads none of them
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         pace = self.exchange.pace
         first = self._waits.first_rest(self.exchange.pace)
@@ -262,7 +262,7 @@ _MOST = 300  # characters of a site's text
 
 @dataclass(eq=False)
 class Notices:
-    """The sites' notices in one run that the centre has read."""
+    """Notices that the centre has read from the sites in one run."""
 
     context: RunContext
     exchange: Exchange
@@ -284,7 +284,7 @@ class Notices:
         self._asked = 0.0
 
     def rest(self) -> None:
-        """Read no notices for a moment."""
+        """Pause reading for a moment."""
         self._asked = self.now()
 
     def look(self, *, loading: bool) -> None:

@@ -3,8 +3,8 @@
 A message is one object, put by one conditional request: the server itself refuses a name that is
 taken, and an object is complete or absent.
 
-The client obstore was also tried. It has one deadline for a whole request. So it detects a server
-that stops within a large one only after all of it, and this module after a second.
+The client obstore was also tried. It has one deadline for a whole request. If a server stops within
+a large request, obstore detects it only at that deadline, and this module after a second.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class S3Client:
     Parameters
     ----------
     patience : float
-        Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
+        Seconds until a silent server counts as gone, plus the bytes' time on a slow link.
     """
 
     def __init__(self, credentials: S3Credentials, patience: float) -> None:
@@ -185,7 +185,7 @@ class S3Exchange:
     prefix : str
         Without a slash at its ends; may be empty.
     patience : float
-        Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
+        Seconds until a silent server counts as gone, plus the bytes' time on a slow link.
     """
 
     pace = 0.02
@@ -295,7 +295,10 @@ class S3Exchange:
         raise AssertionError("unreachable")
 
     def _check_conditions(self, what: str) -> None:
-        """A store that ignores the condition would let its users write over each other."""
+        """Test that the store refuses to overwrite, which keeps users from losing messages.
+
+        Raises ConfigurationError if it ignores the condition.
+        """
         if self._create(_PROBE, b"1", what) and self._create(_PROBE, b"2", what):
             raise ConfigurationError(
                 f"The server of bucket {self._bucket} ignores conditional writes (If-None-Match), "
@@ -306,7 +309,7 @@ class S3Exchange:
         return self._client.request(method, size, Bucket=self._bucket, **arguments)
 
     def _trouble(self, what: str, error: BaseException) -> ExchangeError:
-        """Make one sentence of an answer; the server's own words may quote a key."""
+        """Make one sentence of an answer, without the server's own words, which may quote a key."""
         code = error_code(error)
         if code == "NoSuchBucket":
             return ExchangeError(

@@ -153,7 +153,7 @@ class Reconnecting:
     Parameters
     ----------
     patience : float
-        Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
+        Seconds until a silent server counts as gone, plus the bytes' time on a slow link.
     """
 
     def __init__(self, address: Address, credentials: SftpCredentials, patience: float) -> None:
@@ -229,7 +229,7 @@ class SftpExchange:
     root : str
         Absolute path of the directory; it is made if its parent exists.
     patience : float
-        Seconds until a silent server counts as gone, beyond what the bytes take on a slow link.
+        Seconds until a silent server counts as gone, plus the bytes' time on a slow link.
     """
 
     pace = 0.01

@@ -158,7 +158,9 @@ class Effects:
         return self.sites / self.clip**2
 
 
-def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
+def estimate_effects(
+    sums: ContrastSums, expected: Expected, offset: Array | float = 0.0
+) -> Effects:
     """Return the effect on every outcome, with all components of its variance.
 
     Variance of T from the first round: c² β² · `adjustment_noise` + c² τ² · `offset_noise` + b² ·
@@ -168,6 +170,11 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
 
     Variance of T from privacy: σ_T² diag(R^½), exact, because sites release R^-¼ u with independent
     noise and the centre multiplies by R^¼.
+
+    Parameters
+    ----------
+    offset : array or float
+        Known effects that sites subtracted from the outcomes, length V.
     """
     divisor, doubt = shrink_gaussian(
         sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
@@ -197,6 +204,7 @@ def estimate_effects(sums: ContrastSums, expected: Expected) -> Effects:
         divisor=divisor,
         doubt=unsure,
         freedom=freedom,
+        offset=offset,
     )
     return Effects(
         each=each,
@@ -254,6 +262,7 @@ def effects_of(
     divisor: float,
     doubt: Array | float,
     freedom: float,
+    offset: Array | float = 0.0,
 ) -> Estimates:
     """Divide sums by the divisor, and return effects with standard errors and tests.
 
@@ -267,14 +276,17 @@ def effects_of(
         D̂ and its variance.
     freedom : float
         Degrees of freedom of ``sampling``.
+    offset : array or float
+        Known effects that are added.
     """
     total = sampling + other
     return tested_effects(
-        sums / divisor,
-        sampling / divisor**2,
-        total / divisor**2,
-        freedom,
-        doubt / divisor**2,
+        effects=sums / divisor,
+        sampling=sampling / divisor**2,
+        total=total / divisor**2,
+        freedom=freedom,
+        doubt=doubt / divisor**2,
+        offset=offset,
     )
 
 
@@ -287,13 +299,19 @@ def freedom_of_squares(persons: float) -> float:
 
 
 def tested_effects(
-    effects: Array, sampling: Array, total: Array, freedom: float, doubt: Array | float
+    effects: Array,
+    sampling: Array,
+    total: Array,
+    freedom: float,
+    doubt: Array | float,
+    offset: Array | float,
 ) -> Estimates:
     """Return standard errors, t tests, false discovery rates and interval errors of effects.
 
     The degrees of freedom are Satterthwaite's, ν (total/sampling)²: only the sampling variance is
     estimated, all other components are known. Intervals add effect² Var(D̂)/D̂² by the delta
-    method. Tests of no effect do not need the divisor.
+    method. Tests of no effect do not need the divisor, except for a known effect that is added: the
+    sums contain its negative if the whole effect is zero.
 
     Parameters
     ----------
@@ -304,14 +322,17 @@ def tested_effects(
         Degrees of freedom of ``sampling``.
     doubt : float
         Variance of the divisor over its square.
+    offset : array or float
+        Known effects that are added; otherwise 0.
     """
-    errors = np.sqrt(total)
-    statistics = effects / errors
-    own = freedom * (total / sampling) ** 2
+    errors = np.sqrt(total + np.square(offset) * doubt)
+    whole = effects + offset
+    statistics = whole / errors
+    own = freedom * (np.square(errors) / sampling) ** 2
     p = 2 * stdtr(own, -np.abs(statistics))
     widths = np.sqrt(total + effects**2 * doubt)
     return Estimates(
-        effects=effects,
+        effects=whole,
         errors=errors,
         statistics=statistics,
         freedom=own,

@@ -32,7 +32,7 @@ _INSIDE = 0.35
 _RIDGE = 1e-9
 """Added to the Gram matrix, relative to the mean squared norm of a blob, to ensure a Cholesky
 factor."""
-_MOST_PLACES = 200_000  # of the lattice, which has about 10,000 for a brain and 1,500 maps
+_MOST_PLACES = 200_000  # places of the lattice; a brain and 1,500 maps require about 10,000
 _MOST_MAPS = 4_000  # their Gram matrix is 128 MB
 
 
@@ -64,8 +64,8 @@ class SmoothBasis:
         reach = np.ceil((high - low) / 2.0 / cell) + 1
         if not 2 * np.prod(2 * reach + 1) <= _MOST_PLACES:
             raise StudyError(
-                "field 'analysis.cutoff': it is too short for the extent of the mask's voxels. Set "
-                "a longer cutoff, or another mask."
+                f"The cutoff of {self.cutoff:g} mm is too short for the extent of the mask's "
+                "voxels. Set a longer cutoff, or another mask."
             )
         steps = np.stack(
             np.meshgrid(*(np.arange(-r, r + 1) for r in reach), indexing="ij"), axis=-1
@@ -79,8 +79,8 @@ class SmoothBasis:
         """Upper triangular R with RᵀR the blobs' Gram matrix, d x d."""
         if self.size > _MOST_MAPS:
             raise StudyError(
-                f"field 'analysis.cutoff': must lead to at most {_MOST_MAPS:,} smooth maps, got "
-                f"{self.size:,}. Set a longer cutoff."
+                f"The cutoff must lead to at most {_MOST_MAPS:,} smooth maps, got {self.size:,} "
+                f"with {self.cutoff:g} mm. Set a longer cutoff."
             )
         blobs = self._blobs(self.coordinates, self.centres)
         gram = (blobs.T @ blobs).toarray()

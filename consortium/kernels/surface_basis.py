@@ -49,8 +49,8 @@ class SurfaceBasis:
         found = tuple(side.below(self.cutoff) for side in self.modes)
         if min(found) < _FEWEST:
             raise StudyError(
-                f"field 'analysis.cutoff': waves of {self.cutoff:.3g} mm are longer than a "
-                "hemisphere. Set a shorter cutoff."
+                f"The cutoff must be shorter than a hemisphere, got {self.cutoff:.3g} mm. Set a "
+                "shorter cutoff."
             )
         return found
 

@@ -116,7 +116,7 @@ def _elements(points: Array, triangles: Array) -> tuple[csc_array, Array]:
     stiffness = csc_array((many, many))
     for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         facing = (corners[:, b] - corners[:, a]) * (corners[:, c] - corners[:, a])
-        half = facing.sum(axis=1) / doubled / 2  # of the cotangent at a, of the edge from b to c
+        half = facing.sum(axis=1) / doubled / 2  # half the cotangent at a, for the edge from b to c
         edge = coo_array((half, (triangles[:, b], triangles[:, c])), shape=(many, many))
         stiffness = stiffness - csc_array(edge + edge.T)
     whole = csc_array(stiffness - diags_array(stiffness.sum(axis=0)))

@@ -55,8 +55,9 @@ class JoinRequest:
 
     def signed(self) -> bytes:
         """Return the bytes under the signatures."""
+        fields = (_LABEL, self.site, self.key, self.centre, self.replaces or b"")
         size = () if self.participants is None else (self.participants,)
-        return pack_tuple(_LABEL, self.site, self.key, self.centre, self.replaces or b"", *size)
+        return pack_tuple(*fields, *size)
 
 
 def write_request(

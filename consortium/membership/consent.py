@@ -160,7 +160,7 @@ def read_consents(
 ) -> dict[str, Consent | None]:
     """Return each site's newest consent to exactly this study; None if it gave none.
 
-    A message that is forged, damaged, too large or for another study is ignored. Raises
+    A forged, damaged or oversized message and one for another study are ignored. Raises
     ExchangeError if the exchange can't be read.
 
     Parameters

@@ -24,7 +24,7 @@ _LEAST = 1e-90
 _MOST = 1e90
 """Squares between these limits, and products of three numbers, are exact to rounding."""
 _LARGEST = 2.0**1000  # bounds beyond count as this: a number over one stays finite
-_ROWS = 2048  # of a product, which stay in the processor's cache
+_ROWS = 2048  # rows of a product at a time, which fit into the processor's cache
 _LARGEST_BASIS = 1e3
 
 

@@ -2,14 +2,13 @@
 
 A contribution is rounded to a fine grid of width ``step``, on which noise is drawn.
 Rounding moves two neighbouring contributions apart by at most step·sqrt(entries),
-which is added to the sensitivity. Once the noise is on, the lowest ``dropped`` bits
-of the noisy value, and of ê, are rounded away: as long as `FINENESS` cells of the
-coarse grid fit into every site's own noise, whatever is seen on it could as well be
-worked out from what would be seen on the fine one (docs/explanation/coarse-grid.md),
-so nothing is charged for it. What is left is summed modulo 2^bits.
-The ring is wide enough for the released sum (values and noise) except with
-probability 2^-40; what cancels (masks and ê) may wrap, since it wraps back.
-Where there is no noise, for the scheme ``none``, 64 bits keep all that float64 holds.
+which is added to the sensitivity. After the noise is added, the lowest ``dropped`` bits
+of the noisy value, and of ê, are rounded away. As long as `FINENESS` cells of the coarse
+grid fit into every site's own noise, a view on it is a function of the view on the fine
+grid (docs/explanation/coarse-grid.md), so nothing is charged for it. The remaining bits
+are summed modulo 2^bits. The ring is wide enough for the released sum (values and noise)
+except with probability 2^-40. Masks and ê cancel, so they may wrap, since they wrap back.
+Without noise, for the scheme ``none``, 64 bits represent every float64 value.
 """
 
 import math
@@ -23,7 +22,7 @@ from consortium.errors import RangeError
 
 _FAILURE = 2.0**-40
 _SMALLEST = float(np.finfo(np.float64).tiny)
-_MOST_ROUNDING = 1e-3  # of the sensitivity; a coarser 32-bit grid gives way to 64 bits
+_MOST_ROUNDING = 1e-3  # relative to the sensitivity; a coarser 32-bit grid gives way to 64 bits
 _FEWEST_BITS = 16  # what masks and sums are computed in; to pack fewer takes longer than to send 16
 FINENESS = 8.0  # coarse cells in a standard deviation: rounding adds 1/768 of the variance
 
@@ -122,8 +121,8 @@ def plan_lattice(
     aggregate, largest : float
         Standard deviations of the noise in the release, and of any one site's draw.
     least : float
-        Standard deviation of the noise that hides every site's lower bits: of the smallest local
-        noise or, with correlated noise, of the two given their sum.
+        Standard deviation of the noise that hides every site's lower bits. It is that of the
+        smallest local noise, or with correlated noise, that of the two noises given their sum.
     """
     tail = math.sqrt(2.0 * math.log(2.0 * entries / _FAILURE))
     reach = 1.01 * (bound + tail * aggregate)

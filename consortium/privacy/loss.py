@@ -11,9 +11,9 @@ Given that view the log-likelihood ratio is Gaussian and
     μ_s² = Δ_s² [ 1/d_s + (σ_s²/d_s)² / Σ_{t honest} q_t ],
     d_s = σ_s² + γ_s²,   q_t = σ_t² γ_t² / d_t,
 
-with σ_s and γ_s the standard deviations of ê_s and g_s. This replaces Theorem 3.1
-of the dissertation (eq. 3.3 and 3.4), which does not condition on the
-colluders' ê and states a smaller loss.
+with σ_s and γ_s the standard deviations of ê_s and g_s. This replaces the dissertation's
+Theorem 3.1 (eq. 3.3 and 3.4), which does not condition on the colluders' ê and states a
+smaller loss.
 
 As the σ grow, this falls to Δ_s² / Σ_{t honest} γ_t². Noise that is ``exact`` has this limit as its
 loss: ê_s is uniform on the ring, and the messages reveal only the opened sum.

@@ -66,8 +66,8 @@ class PrivateGLM(PrivateEstimator):
         Smallest effect that a fit must be able to find, in standard deviations; one that can't is
         refused.
     limits : (float, float), optional
-        Of outcomes in an array, public: what lies beyond them is moved to them. By default eight
-        stated deviations on both sides of the stated location.
+        Public limits of outcomes in an array. Values outside are moved to the nearer limit. By
+        default eight stated deviations on both sides of the stated location.
     mask : {'template'}, path or nibabel.Nifti1Image
         Brain mask, which is public: never one that was computed from these participants.
     atlas : path or nibabel.Nifti1Image, optional
@@ -213,7 +213,7 @@ class PrivateGLM(PrivateEstimator):
 
     @property
     def _limits(self) -> tuple[float, float] | None:
-        """Of outcomes in arrays: as given, or so many stated deviations about their location."""
+        """Limits of outcomes in arrays: given, or `_REACH` deviations about the stated location."""
         if self.limits is not None or self.deviation is None or self.location is None:
             return self.limits
         reach = _REACH * self.deviation

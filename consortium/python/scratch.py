@@ -74,7 +74,7 @@ def lay_out(
     Raises
     ------
     DataError
-        If there is no participant, an image appears twice, a file is missing, or a column has
+        If participants are missing, an image appears twice, a file is missing, or a column has
         another length.
     """
     if isinstance(imgs, str | Path):
@@ -261,7 +261,7 @@ def participant_table(
     Raises
     ------
     StudyError
-        If there are no limits.
+        If limits are missing.
     """
     if limits is None:
         raise StudyError(

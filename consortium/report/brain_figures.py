@@ -145,7 +145,8 @@ def draw_mosaic(grid: Grid, values: NDArray[np.floating], threshold: float, name
     tiles = shades.astype(np.uint8).transpose(0, 2, 1, 3)[:, ::-1]  # rows from front to back
     rows = [np.hstack(list(tiles[k : k + COLUMNS])) for k in range(0, len(tiles), COLUMNS)]
     drawn = Image.fromarray(np.vstack(rows))
-    pen, (high, wide) = ImageDraw.Draw(drawn), tiles.shape[1:3]
+    pen = ImageDraw.Draw(drawn)
+    high, wide = tiles.shape[1:3]
     for k, height in enumerate(HEIGHTS):
         corner = (k % COLUMNS * wide + 3, (k // COLUMNS + 1) * high - 13)
         pen.text(corner, f"z={height}", fill="black", font=ImageFont.load_default(10))

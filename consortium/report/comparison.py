@@ -206,7 +206,8 @@ def _at_vertices(first: Path, second: Path) -> tuple[Array, Array]:
             f"Of {first} and {second} one has vertices of a mesh and the other voxels; compare "
             "two runs on one mesh, or two in voxels."
         )
-    (image, ours), (other, theirs) = read_dense(first), read_dense(second)
+    image, ours = read_dense(first)
+    other, theirs = read_dense(second)
     if image.header.get_axis(1) != other.header.get_axis(1):
         raise DataError(
             f"{first} and {second} are on other meshes, or have other medial walls; compare two "

@@ -140,7 +140,7 @@ def _matrix(matching: Matching) -> Picture:
     axes = figure.subplots()
     drawn = axes.imshow(matching.correlations, cmap=PALETTE, vmin=-1, vmax=1, aspect="auto")
     axes.set_xlabel("found components of the second run", fontsize=9, color=INK)
-    axes.set_ylabel("of the first run", fontsize=9, color=INK)
+    axes.set_ylabel("found components of the first run", fontsize=9, color=INK)
     for place, own in ((axes.xaxis, matching.second), (axes.yaxis, matching.first)):
         some = range(0, len(own), 1 + len(own) // _TICKS)
         place.set_ticks(list(some), [str(own[k]) for k in some])

@@ -203,7 +203,7 @@ class ComponentMaps:
         return not self.shares or any(share.reported for share in self.shares)
 
     def share(self, r: int) -> Finding:
-        """Return the explained share of component r: of the data's variance, or of components'."""
+        """Return the share of the data's variance, or of the components', that r explains."""
         return self.shares[r] if self.shares else Finding(float(self.components.shares[r]))
 
 

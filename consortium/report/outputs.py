@@ -6,7 +6,7 @@ The methods as a text to be copied into a paper, with a bibliography next to it.
 
 The component maps of a study of images as files: maps, mask and noise, each with a sidecar.
 
-On a mesh each is one file of CIFTI and a pair of GIFTI, and there is no mask.
+On a mesh each is one file of CIFTI and a pair of GIFTI, without a mask.
 """
 
 import re

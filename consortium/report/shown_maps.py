@@ -26,7 +26,7 @@ from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
 from consortium.space.study_space import AnyViewSpace
 
-NO_REGION = "no region of the atlas"
+_NO_REGION = "no region of the atlas"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,8 @@ class ShownMap:
     """Shape (3,). In mm."""
     units: str
     """Unit of the values, as text."""
+    numbered: bool = False
+    """Whether the name is only a number, to which the page adds the peak's region."""
 
     @property
     def coloured(self) -> int:
@@ -75,6 +77,7 @@ def component_maps(maps: ComponentMaps) -> list[ShownMap | None]:
             threshold=THRESHOLD,
             peak=maps.components.peaks[r],
             units="z",
+            numbered=True,
         )
         if maps.is_found(r)
         else None
@@ -113,15 +116,26 @@ def shown_maps(run: Finished) -> Iterator[ShownMap]:
     return (each for each in found if each is not None and each.coloured)
 
 
-def peak_region(run: Finished, shown: ShownMap) -> str:
+class PeakRegion(NamedTuple):
+    """Region of a map's peak."""
+
+    name: str = ""
+    """Its name; empty without a region."""
+    text: str = ""
+    """The peak's position relative to it, as in "in Precuneus"; empty if nothing is known."""
+
+
+def peak_region(run: Finished, shown: ShownMap) -> PeakRegion:
     """Return the region of a map's peak in the study's atlas, or the nearest published region."""
     if run.legend.anatomy is not None:
         found = run.legend.anatomy.name_at(shown.peak)
-        return f"in {found or NO_REGION}"
+        return PeakRegion(found, f"in {found or _NO_REGION}")
     if not run.study.data.space.startswith("MNI152"):
-        return ""
+        return PeakRegion()
     region = nearest_region(shown.peak)
-    return "" if region is None else f"near {region.name}, {region.network} network"
+    if region is None:
+        return PeakRegion()
+    return PeakRegion(region.name, f"near {region.name}, {region.network} network")
 
 
 def region_name(run: Finished, peak: NDArray[np.floating]) -> str:
@@ -150,8 +164,7 @@ def component_regions(run: Finished, view: AnyViewSpace) -> Mapping[str, str]:
 def full_name(run: Finished, shown: ShownMap) -> str:
     """Return a map's name for people, with the region of its peak if it is only numbered."""
     region = region_name(run, shown.peak)
-    numbered = shown.name == f"Component {shown.name.rpartition(' ')[2]}"
-    return f"{shown.name}: {region}" if region and numbered else shown.name
+    return f"{shown.name}: {region}" if region and shown.numbered else shown.name
 
 
 def map_anchor(key: str, number: int) -> str:
@@ -177,6 +190,7 @@ def _of_set(key: str, images: ImageSet, grid: Grid, values: Array, k: int) -> Sh
         threshold=float(coloured.min()),
         peak=grid.coordinates[int(np.abs(values).argmax())],
         units=ARBITRARY if images.units == "arbitrary" else images.units,
+        numbered=images.labels[k] == f"component {k + 1}" and not images.view,
     )
 
 

@@ -77,7 +77,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
 
 
 def protected_text(unit: str) -> str:
-    """State what a study of a unit protects."""
+    """State whom or what a study with this unit of privacy protects."""
     if unit == "subject":
         return (
             "Each participant, with all their scans. The results of the study would have been "
@@ -240,7 +240,7 @@ def _opening(report: PrivacyReport) -> str:
 def _not_protected(report: PrivacyReport) -> Clause:
     known = "".join(f"{each}, " for each in ("how much data each has", *report.public))
     return Clause(
-        "What is not protected",
+        "Not protected",
         f"Which sites took part, {known}and the study's findings about people in general, which "
         "may concern those who were never scanned. A site sees its own data. Other studies of "
         "the same data add to the loss: each site's ledger charges the loss against the "

@@ -29,7 +29,7 @@ _ENTRY = "entry"
 _MISSING = "n/a"
 _AXES = {"x": "right", "y": "front", "z": "top"}
 """Columns of a voxel's place, and where their numbers grow."""
-_DIGITS = 3  # of a mm
+_DIGITS = 3  # decimal places of a coordinate in mm
 Entries = tuple[Sequence[str], Sequence[tuple[str, ...]]]
 """Headings of the columns that name an entry, and the names of each."""
 

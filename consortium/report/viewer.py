@@ -66,7 +66,7 @@ def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
         "threshold": shown.threshold,
         "top": max(shown.top, 1.01 * shown.threshold),
         "peak": [round(float(mm), 1) for mm in shown.peak],
-        "place": peak_region(run, shown),
+        "place": peak_region(run, shown).text,
         "image": _packed(_in_steps(image)),
         "drawn": _packed(_in_steps(_drawn(shown))),
     }

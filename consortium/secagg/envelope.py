@@ -38,7 +38,8 @@ class _Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
 
 
 def _under(run: str, sender: str, kind: str, number: int, digest: bytes) -> bytes:
-    return pack_tuple(LABEL, run, sender, kind, number, digest)
+    fields = (LABEL, run, sender, kind, number, digest)
+    return pack_tuple(*fields)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""The hub's set-up: it collects the messages that the sites signed and forwards them unchanged.
+"""The hub's set-up, which collects the messages that the sites signed and forwards them unchanged.
 
-What the hub can read of what sites have sent it.
+`HubKeys` contains the part of these messages that the hub can read.
 """
 
 from __future__ import annotations

@@ -72,13 +72,15 @@ class PairKeys:
 
     def channel(self, shared: bytes, sender: str, receiver: str, kind: str, number: int) -> bytes:
         """Return the key of one message, from the agreement of the two channels."""
-        return self._derive(shared, "message", sender, receiver, kind, number)
+        message = (sender, receiver, kind, number)
+        return self._derive(shared, "message", *message)
 
     def pair_mask(
         self, shared: bytes, number: int, context: bytes, first: str, second: str
     ) -> bytes:
         """Stream key of the mask that two sites (in roster order) have in common."""
-        return self._derive(shared, "pair mask", number, context, first, second)
+        mask = (number, context, first, second)
+        return self._derive(shared, "pair mask", *mask)
 
     def self_mask(self, seed: bytes, number: int, context: bytes, site: str) -> bytes:
         """Stream key of a site's own mask."""

@@ -20,8 +20,8 @@ A secret therefore opens with t − c honest answers of its kind. Two things mus
 
 For d >= 1 the second condition contains the first, as d/(d + 1) >= 1/2. It can't be weakened: h
 honest sites that each list d of the same d + 1 victims in turn give every victim
-floor(h d/(d + 1)) answers, although none lists itself. For d = 0 no honest site ever gives a share
-of a key seed, and t > c would do; the first condition is kept because it costs nothing that was
+floor(h d/(d + 1)) answers, although none lists itself. For d = 0 no honest site ever gives a key
+seed's share, and t > c would do; the first condition is kept because it costs nothing that was
 promised and protects a study whose sites were set up with a smaller m than was meant.
 
 Drop-outs must not stop the protocol: t <= m. With the second condition this is h > d(d + 1): one

@@ -30,10 +30,12 @@ UNREADABLE = (
 MOST_VOXELS = 1 << 27
 """Voxels of one volume: three times those of a whole brain at half a millimetre."""
 MOST_VOLUMES = (1 << 15) - 1
-"""What NIfTI-1 can count."""
+"""Largest number of volumes in NIfTI-1."""
 _MOST_OFFSET = 1 << 24  # bytes before the first voxel, where the header's extensions are
 _UNPACKS = {".gz": 1032, ".mgz": 1032, ".nii": math.inf, ".mgh": math.inf}
-"""What one byte of a file can become, by its ending; what is not packed is compared elsewhere."""
+"""Most bytes that one byte of a packed file can become, by the file's ending.
+
+The length of a file that is not packed is compared with its header instead."""
 _NIFTI_1 = 348
 _HEADERS = {_NIFTI_1: nib.Nifti1Header, 540: nib.Nifti2Header}
 """By their sizes in bytes."""

@@ -45,7 +45,7 @@ def _modes_of(mesh: Mesh) -> tuple[SurfaceModes, ...]:
     return tuple(_side_modes(mesh.digest, side) for side in mesh.sides)
 
 
-@lru_cache(maxsize=4)  # of two meshes in one process
+@lru_cache(maxsize=4)  # both hemispheres of two meshes
 def _side_modes(digest: str, side: Hemisphere) -> SurfaceModes:
     key = f"{digest} {side.side}"
     make = partial(_modes, side)
@@ -220,7 +220,7 @@ class Space:
 
     @cached_property
     def image_places(self) -> AnyPlaces | None:
-        """Where a person's images have their numbers, if these are of voxels or vertices."""
+        """Places of the voxels or vertices of a participant's images; None for regions."""
         if self.regions:
             return None
         if self.mesh is not None:

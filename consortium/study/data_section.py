@@ -92,7 +92,7 @@ def _without_field(wanted: dict[str, str]) -> dict[str, str]:
 OtherEntities = Annotated[dict[EntityKey, EntityLabel], AfterValidator(_without_field)]
 """Labels by BIDS entities that have no field of their own."""
 PersonRules = Annotated[dict[str, PersonRule], AfterValidator(_columns)]
-"""By column of the site's participants.tsv; a participant must fit all of them."""
+"""Criteria by column of the site's participants.tsv; a participant must fit every criterion."""
 
 
 class Section(FrozenModel):
@@ -106,8 +106,9 @@ class DataSection(Section):
     """BIDS task label of the functional images to load."""
     persons: PersonRules = Field(default={}, max_length=20)
     """Inclusion criteria by columns of each site's participants.tsv, such as {diagnosis: {levels:
-    [control]}, age: {low: 18, high: 65}}. A participant must fit all of them, limits included, and
-    is excluded without a value. With sessions as `units` each session is judged by its own row."""
+    [control]}, age: {low: 18, high: 65}}. A participant must fit every criterion, limits included,
+    and is excluded without a value. With sessions as `units` each session is judged by its own
+    row."""
     missing: tuple[float, ...] = Field(default=(), max_length=20)
     """Numbers that mean a missing value in every site's tables, as [-9999, 999]. Empty cells, n/a,
     NA and NaN are also missing values."""

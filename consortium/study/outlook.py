@@ -87,7 +87,7 @@ class Outlook:
 
     @property
     def withheld(self) -> str:
-        """What the forecast omits, and why, in a sentence; empty if it is complete."""
+        """Reason why the forecast is incomplete, in a sentence; empty if it is complete."""
         return self.plan.analysis.withheld()
 
     @property

@@ -96,7 +96,7 @@ class Plan:
 
     @cached_property
     def outsider_losses(self) -> tuple[tuple[float, ...], ...]:
-        """The same against who sees only what is released."""
+        """Planned μ of each round (rows) for each site, against a reader of the releases."""
         return self._by_round(lambda mechanism: mechanism.outsider())
 
     def _by_round(self, loss: Callable[[Mechanism], Floats]) -> tuple[tuple[float, ...], ...]:

@@ -356,7 +356,7 @@ class Study(Section):
 
     @property
     def heading(self) -> str:
-        """What people call it: its title, or else its name."""
+        """The study's title, or its name if it has no title."""
         return self.title or self.study
 
     def gaps_of(self, view: BaseView) -> float:
@@ -370,7 +370,7 @@ class Study(Section):
 
     @property
     def map_files(self) -> tuple[str, ...]:
-        """Files of meshes, public maps and an open cohort, of data, views and analysis."""
+        """Files of meshes, public maps and an open cohort that data, views and analysis name."""
         mesh = self.data.mesh_files
         templates = side_file_names(self.templates) if self.templates else ()
         cohort = (self.analysis.open_file,) if self.analysis.open_file else ()
@@ -383,7 +383,7 @@ class Study(Section):
 
     @property
     def adds_again(self) -> bool:
-        """Whether sums can be added again from what lies on the exchange."""
+        """Whether sums can be added again from the messages on the exchange."""
         return self.verification.open or self.privacy.exact
 
     @property
@@ -410,7 +410,7 @@ class Study(Section):
         return self.model_copy(update={"sites": sites})
 
     def check_scheme(self, where: str) -> None:
-        """Raise StudyError if the scheme is one of the references, which simulations alone have."""
+        """Raise StudyError if the scheme is a reference, which only simulations can use."""
         if self.privacy.scheme != "cape":
             raise StudyError(
                 f"{where}: field 'privacy.scheme': '{self.privacy.scheme}' is a reference for "
@@ -422,6 +422,6 @@ class Study(Section):
     def digest(self) -> str:
         """SHA-256 of the canonical form, in hexadecimal: two studies are one if this is equal.
 
-        What a page calls its places is no part of it: nothing that is released depends on that.
+        The names of places on a page are excluded, because no release depends on them.
         """
         return hashlib.sha256(self.model_dump_json(exclude={"report"}).encode()).hexdigest()

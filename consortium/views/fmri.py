@@ -20,7 +20,7 @@ MEASURES = {
     "connectivity": "how the time series of every two regions or components go together",
 }
 MOST_EDGES = 1_000_000
-"""Of a view; those of fourteen hundred regions."""
+"""Most edges of a view: those of fourteen hundred regions."""
 _FISHER_Z = 0.3
 USUAL_GAPS = 0.2
 """Fraction of an image's voxels that may be missing where the study states none."""
@@ -141,12 +141,12 @@ class FmriView(BaseView):
 
     @property
     def is_image(self) -> bool:
-        """Yes, but for pairs."""
+        """Whether values are at voxels, vertices or regions, and not at pairs of them."""
         return not self.is_of_edges
 
     @property
     def is_series(self) -> bool:
-        """Unless each person has one image, which is taken as it is."""
+        """Whether participants have time series, and not one image each."""
         return self.measure != "image"
 
     @property

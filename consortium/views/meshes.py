@@ -13,10 +13,10 @@ Pair = tuple[str, str]
 
 
 class MeshKind(NamedTuple):
-    """What files on a mesh are called, and how many vertices it has."""
+    """Number of vertices of a mesh, and names of its files."""
 
     vertices: int
-    """Of each hemisphere."""
+    """Vertices of each hemisphere."""
     space: str
     density: str
     """As the entities ``space`` and ``den`` of files that are written."""
@@ -77,12 +77,12 @@ def side_file_names(name: str) -> tuple[str, ...]:
 
 
 SURFACES = (
-    "GIFTI files of the left and the right surface beside the study file, such as the white or "
+    "GIFTI files of the left and the right surface next to the study file, such as the white or "
     "midthickness surface that TemplateFlow has; nilearn carries the white one of fsaverage5, "
     "which needs none."
 )
 CORTEX = (
-    "GIFTI files of the left and the right hemisphere beside the study file with a number for "
+    "GIFTI files of the left and the right hemisphere next to the study file with a number for "
     "every vertex, 0 on the medial wall; by default every vertex counts. CIFTI files must have "
     "values at exactly the vertices that are not 0."
 )

@@ -157,7 +157,7 @@ def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str
         chosen = [row for _, row in read if not isinstance(row, DataError)]
         yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
     for view in study.features:
-        if view.single_columns:  # of a table
+        if view.single_columns:  # a view of tables
             own = cast("TableView", view)
             found = view_rows(source, own, wording, by_session=by_session)
             rows = [row for _, row, _ in found if not isinstance(row, DataError)]

@@ -102,7 +102,9 @@ class SkippedPerson:
     ``does-not-fit`` by its rules for values, ``left-out-here`` by the hospital's own table,
     ``unusable`` without valid files."""
     detail: str
-    """One sentence."""
+    """One sentence or several."""
+    hint: str = ""
+    """Those of the sentences that suggest a cause, such as a file of a similar name."""
 
 
 Without = Callable[[Sequence[str]], Iterable[SkippedPerson]]

@@ -48,11 +48,10 @@ def find_recordings(
         for label, each in found.items()
     }
     if not any(isinstance(each, tuple) or each.reason == "unusable" for each in people.values()):
-        details = (each.detail for each in people.values() if isinstance(each, SkippedPerson))
-        near = (each.partition(f"no EEG of task-{task}.")[2] for each in details)
-        named = next(filter(None, near), "")
+        hints = (each.hint for each in people.values() if isinstance(each, SkippedPerson))
+        hint = next(filter(None, hints), "")
         raise NobodyError(
-            f"{folder} has no sub-*_task-{task}_eeg file; check path and task.{named}"
+            f"{folder} has no sub-*_task-{task}_eeg file; check path and task. {hint}".rstrip()
         )
     return people
 
@@ -88,10 +87,10 @@ def _choices_in(
     reason: Reason = "no-view"
     if _fitting(files, task, data.of_any_recording):
         reason = "not-chosen"
-    sentences = [f"{folder}: sub-{label} has no EEG of task-{task}."]
-    sentences += _near_miss(files, task) if reason == "no-view" else []
-    sentences += [f"{each.path} {each.reason}." for each in tree.passed_over[:1]]
-    return SkippedPerson(label, reason, " ".join(sentences))
+    hints = _near_miss(files, task) if reason == "no-view" else []
+    hints += [f"{each.path} {each.reason}." for each in tree.passed_over[:1]]
+    detail = " ".join([f"{folder}: sub-{label} has no EEG of task-{task}.", *hints])
+    return SkippedPerson(label, reason, detail, " ".join(hints))
 
 
 def _versions(paths: Iterable[Path]) -> list[Choice]:

@@ -46,6 +46,8 @@ class _Tally:
     """Numbers by topic, finding and participant."""
     remarks: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """Examples by key and participant."""
+    processing: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Participants by the processing of the files that are read."""
 
     def add(self, label: str, findings: Iterator[Finding], remarks: Iterator[Remark]) -> None:
         """Add one recording's."""
@@ -137,6 +139,7 @@ def summarize_recordings(folder: Path, view: EegView, data: DataSection) -> Unde
             except DataError as error:
                 findings = []
                 remarks = [("unreadable", str(error))]
+            tally.processing[_processing(choice.chosen)].add(label)
             tally.add(label, _files(choice), _choices(choice))
             tally.add(label, iter(findings), iter(remarks))
     notes = (*_mixture(tally), *tally.notes(), *_not_inherited(folder, view))
@@ -151,12 +154,12 @@ def _examined(path: Path, view: EegView) -> tuple[list[Finding], list[Remark]]:
 
 
 def _files(choice: Choice) -> Iterator[Finding]:
-    yield "EEG files", _version(choice.chosen), 1
+    yield "EEG files", f"{recording_ending(choice.chosen)} {_processing(choice.chosen)}", 1
 
 
-def _version(path: Path) -> str:
+def _processing(path: Path) -> str:
     description = entities_of(path).get("desc")
-    return f"{recording_ending(path)} {f'desc-{description}' if description else 'without desc'}"
+    return f"desc-{description}" if description else "without desc"
 
 
 def _choices(choice: Choice) -> Iterator[Remark]:
@@ -167,11 +170,9 @@ def _choices(choice: Choice) -> Iterator[Remark]:
 
 def _mixture(tally: _Tally) -> Iterator[str]:
     """Yield a warning if the recordings that are read differ in their processing."""
-    by_description: dict[str, set[str]] = defaultdict(set)
-    for finding, numbers in tally.findings.get("EEG files", {}).items():
-        by_description[finding.partition(" ")[2]] |= numbers.keys()
-    if len(by_description) > 1:
-        parts = (f"{key} ({count(len(who), 'participant')})" for key, who in by_description.items())
+    versions = tally.processing.items()
+    if len(versions) > 1:
+        parts = (f"{key} ({count(len(labels), 'participant')})" for key, labels in versions)
         yield Serious(
             f"EEG files of different processing are read: {', '.join(sorted(parts))}. Provide the "
             "same version for every participant."

@@ -108,7 +108,8 @@ class _Reader:
 
     def person(self, found: tuple[str, tuple[Path, ...] | SkippedPerson]) -> Vector | SkippedPerson:
         """Return one participant's vector, or why there is none, given label and recordings."""
-        (label, paths), view = found, self.view
+        label, paths = found
+        view = self.view
         if isinstance(paths, SkippedPerson):
             return paths
         try:

@@ -51,7 +51,7 @@ class DaskCluster:
 
     def cancel(self, handle: Any) -> None:
         """Cancel an answer that no worker has begun."""
-        with suppress(Exception, asyncio.CancelledError):  # of a cluster that is gone
+        with suppress(Exception, asyncio.CancelledError):  # the cluster may be gone
             handle.release()  # the scheduler forgets a result without a client
 
     def close(self) -> None:

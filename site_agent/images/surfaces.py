@@ -54,7 +54,7 @@ from site_agent.images.nifti import GapsError, check_finite
 Series = NDArray[np.float32]
 
 _ROWS = 256  # grayordinates at a time, which fit into the processor's cache
-_MOST_BYTES = 1 << 32  # of a GIFTI file
+_MOST_BYTES = 1 << 32  # largest GIFTI file
 _WIDEST = 8  # bytes of a number
 _LEAST_ARRAY = 100  # minimum bytes of one in a GIFTI file
 _HEAD = 1 << 16

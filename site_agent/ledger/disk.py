@@ -19,14 +19,12 @@ MOUNTS = Path("/proc/self/mounts")
 _LOOKS = 40
 _PAUSE = 0.05  # s between two looks
 _MACHINE = Path("/etc/machine-id")
-_NETWORK = frozenset(
-    (
-        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "davfs"),
-        *("ceph", "lustre", "gpfs", "beegfs", "beegfs_nodev", "panfs", "pvfs2", "glusterfs"),
-        *("gfs2", "ocfs2", "wekafs", "quobyte", "moosefs"),
-        *("9p", "virtiofs", "vboxsf", "prl_fs"),  # folders of a virtual machine's host
-    )
-)
+_SERVERS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "davfs"}
+_CLUSTERS = {"ceph", "lustre", "gpfs", "beegfs", "beegfs_nodev", "panfs", "pvfs2", "glusterfs"}
+_SHARED_DISKS = {"gfs2", "ocfs2", "wekafs", "quobyte", "moosefs"}
+_HOSTS = {"9p", "virtiofs", "vboxsf", "prl_fs"}
+"""Folders of a virtual machine's host."""
+_NETWORK = frozenset(_SERVERS | _CLUSTERS | _SHARED_DISKS | _HOSTS)
 _LOCAL_FUSE = frozenset(("fuse.fuse-overlayfs", "fuse.ext4", "fuse.lxcfs"))
 
 
@@ -43,9 +41,10 @@ def network_type(path: Path) -> str:
     except OSError:
         return ""
     for line in lines:
-        _, folder, kind, *_ = (*line.split(" "), "", "", "")
+        # A damaged line may have fewer fields.
+        _, folder, kind, *_ = [*line.split(" "), "", "", ""]
         mount = Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), folder))
-        # Of two mounts on one folder the later hides the earlier.
+        # A later mount on the same folder hides an earlier one.
         if len(mount.parts) >= longest and folder and place.is_relative_to(mount):
             found = kind
             longest = len(mount.parts)

@@ -69,12 +69,14 @@ _HOW = (
 
 def print_accounts(ledger: Ledger, policy: Policy, out: Console) -> None:
     """Show every study's loss and the remaining budget of the most charged participant."""
-    table = Table("study", "unit", "runs", "rounds", "ε", "of the budget", "last")
+    heads = ("study", "unit", "runs", "rounds", "ε", "of the budget", "last")
+    table = Table(*heads)
     allowed = {account.unit: account.allowed.mu for account in accounts(ledger, policy)}
     for row in studies(ledger.entries(), policy):
         share = (row.cost.mu / allowed[row.unit]) ** 2 if row.reserved else 0.0
-        cost = number(row.cost.epsilon), percent(share)
-        table.add_row(row.study, row.unit, str(row.runs), str(row.reserved), *cost, row.last)
+        counts = (str(row.runs), str(row.reserved))
+        cost = (number(row.cost.epsilon), percent(share))
+        table.add_row(row.study, row.unit, *counts, *cost, row.last)
     out.print(table)
     for line in budget(ledger, policy):
         out.print(line, soft_wrap=True)

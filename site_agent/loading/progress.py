@@ -51,7 +51,7 @@ class Loading:
                 yield None
         except ConsortiumError as error:
             self._failure = error
-        except Exception as error:  # of a library, in a thread where it would not be seen
+        except Exception as error:  # a library's error would not be seen in this thread
             self._failure = SoftwareError.of(error)
         finally:
             self.over = True

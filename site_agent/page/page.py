@@ -373,7 +373,8 @@ class Course:
 
     def _said(self, levels: Sequence[float]) -> str:
         """Return the picture in words."""
-        (first, early), (last, late) = self.points[0], self.points[-1]
+        first, early = self.points[0]
+        last, late = self.points[-1]
         text = (
             f"In the budget of the most charged participant, {number(levels[0])} % (ε = "
             f"{number(epsilon_of(early, self.delta))}) was spent after the run that ended on "

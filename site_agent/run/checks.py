@@ -101,7 +101,8 @@ class Checks:
         request = self._request(question)
         if found is None or request is None:
             return False
-        number, (release, message) = question.number, found
+        number = question.number
+        release, message = found
         session = self.joined.party.session
         directory = self.joined.party.directory
         mechanism = question.stage.mechanism
@@ -130,7 +131,7 @@ class Checks:
         except (
             AlteredError,
             ExchangeError,
-        ) as error:  # of the exchange, perhaps temporary
+        ) as error:  # the exchange may answer again later
             self.site.log.line(f"round {number} can't be recomputed now: {error}")
             return False
         except ProtocolError as error:  # signed, but not a vector of this round

@@ -107,7 +107,7 @@ class Rounds:
         self._hearsay = NeighbourEvidence(site.name, joined, outbox)
         self._checks = Checks(site, joined, outbox)
         self.sent: tuple[int, ...] = ()
-        self._stages: list[str] = []  # of the queries read so far
+        self._stages: list[str] = []  # stages of the queries read so far
         self._charges = Charges(
             site=site,
             joined=joined,

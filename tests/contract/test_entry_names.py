@@ -11,7 +11,14 @@ from consortium.report.views import split_views
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import Space, ViewSpace
 from consortium.study.spec import Study
-from tests.support.cases import PLAIN, SITES, make_feature_sites, study_of, surfaces_for
+from tests.support.cases import (
+    PLAIN,
+    SITES,
+    make_feature_sites,
+    open_table_for,
+    study_of,
+    surfaces_for,
+)
 from tests.support.tiny_images import tiny_grid
 
 ENTRY, CAPTIONED = "entry", ("histogram",)
@@ -34,7 +41,11 @@ def persons_of(case: Case) -> tuple[int, ...]:
 def told(name: str, case: Case) -> tuple[Study, Result]:
     study = study_of(name, case, scheme="none")
     sites = make_feature_sites(
-        case.views, persons=persons_of(case), rows=case.rows, surfaces=surfaces_for(case)
+        case.views,
+        persons=persons_of(case),
+        rows=case.rows,
+        surfaces=surfaces_for(case),
+        cohort=open_table_for(case),
     )
     return study, Simulation(study, sites, 0).run()
 

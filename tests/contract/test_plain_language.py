@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.prose_rules import (
+    HELPERS,
     PAGES,
     ROOT,
     RULES,
+    Module,
     first_word,
     imported_names,
     marks,
     modules,
     prose,
     rate,
+    templates,
 )
 
 CEILINGS = Path(__file__).parents[1] / "ceilings.json"
@@ -62,6 +65,7 @@ EXAMPLES = {
 def present() -> dict[str, float]:
     """Return the present numbers: marks per 1,000 words, percentages and counts."""
     product = list(modules())
+    helpers = list(modules(HELPERS))
     texts = {
         "README": [prose((ROOT / "README.md").read_text(encoding="utf-8"))],
         "CHANGELOG": [prose((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))],
@@ -69,15 +73,24 @@ def present() -> dict[str, float]:
         "errors": [text for each in product for text in each.errors()],
         "messages and help": [text for each in product for text in each.shown()],
         "comments": [text for each in product for text in each.comments()],
+        "templates and drafts": list(templates()),
+        "docstrings of benchmarks and helpers": [
+            text for each in helpers for text in each.docstrings()
+        ],
+        "comments of benchmarks and helpers": [
+            text for each in helpers for text in each.comments()
+        ],
+        "tables of benchmarks": [
+            text for each in modules(("benchmarks",)) for text in each.shown()
+        ],
     }
     for folder in PAGES:
         pages = sorted((ROOT / "docs" / folder).glob("*.md"))
         texts[f"docs/{folder}"] = [prose(page.read_text(encoding="utf-8")) for page in pages]
-    summaries = [text for each in product for text in each.summaries()]
-    other = sum(first_word(text) not in VERBS for text in summaries)
     return {
         **{f"marks per 1,000 words: {name}": round(rate(each), 1) for name, each in texts.items()},
-        "functions whose docstring begins with no verb, %": round(100 * other / len(summaries), 1),
+        "functions whose docstring begins with no verb, %": _without_verb(product),
+        "functions of benchmarks and helpers that begin with no verb, %": _without_verb(helpers),
         "calls with more than five positional arguments": sum(
             each.positional_calls() for each in product
         ),
@@ -85,6 +98,13 @@ def present() -> dict[str, float]:
         "assignments of a tuple to a tuple": sum(each.tuple_assignments() for each in product),
         **{f"names from outside: {each}": imported_names(each) for each in ANALYSES},
     }
+
+
+def _without_verb(measured: list[Module]) -> float:
+    """Return the percentage of functions whose docstring does not begin with a verb."""
+    summaries = [text for each in measured for text in each.summaries()]
+    other = sum(first_word(text) not in VERBS for text in summaries)
+    return round(100 * other / len(summaries), 1)
 
 
 def test_no_number_exceeds_its_ceiling() -> None:

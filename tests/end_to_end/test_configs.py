@@ -9,6 +9,7 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Shape, SurfacePlaces, Templates
 from consortium.kernels.surface_modes import surface_modes
+from consortium.space.open_cohort import read_open_cohort
 from consortium.study.plan import make_plan
 from consortium.study.reader import read_study
 from consortium.views.table import TableView
@@ -36,6 +37,12 @@ def sizes(study, images=300):
     return tuple((view.name, size(view)) for view in study.features)
 
 
+def table_of(path, study):
+    """The table of an open cohort that a study names."""
+    name = study.analysis.open_file or ""
+    return read_open_cohort(path.parent / name, "") if name.endswith(".tsv") else None
+
+
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_an_example_is_within_its_promise(path):
     study = read_study(path)
@@ -49,6 +56,7 @@ def test_an_example_is_within_its_promise(path):
         templates=maps,
         image_places=places,
         surface_places={view.name: CORTEX for view in study.features if view.mesh_files},
+        open_cohort=table_of(path, study),
     )
     plan = make_plan(study, shape)
     assert plan.epsilon <= study.privacy.epsilon * (1 + 1e-9)

@@ -9,13 +9,14 @@ from pathlib import Path
 from deno import find_deno_bin
 
 ALLOWED = {"SUBJECT_FOLDERS", "SIDECAR_KEY_RECOMMENDED Sources"}
-"""What it says rightly of any result: no subject's folder is there, and no subject's file named."""
+"""Correct findings on any result: it has no subject's folder and no subject's file."""
 
 
 def objections(folder: Path, *allowed: str) -> list[str]:
-    """Errors and warnings but those allowed, as "code at location"; none if the validator passes.
+    """Return errors and warnings, except those allowed, as "code at location".
 
-    Its own command is not used: it can't read below /dev, where the tests' scratch files lie.
+    The validator's own command is not used: it can't read below /dev, where the tests' scratch
+    files are.
     """
     package = find_spec("bids_validator_deno")
     assert package is not None

@@ -31,7 +31,7 @@ FLAGS = (
 
 
 def find_browser():
-    """Path of a browser of Chromium's family, or None."""
+    """Return the path of a browser of Chromium's family, or None."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -68,7 +68,7 @@ class Tab:
             self.said.append(json.dumps(told)[:500])
 
     def run(self, script):
-        """Value of an expression, which may be a promise."""
+        """Return the value of an expression, which may be a promise."""
         found = self.send(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -92,7 +92,7 @@ class Tab:
             time.sleep(0.02)
 
     def press(self, key, code=0):
-        """Press a key as a person does."""
+        """Press a key as a user does."""
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
             self.send(
@@ -100,7 +100,7 @@ class Tab:
             )
 
     def picture(self, path, width=1200, height=900):
-        """Take a picture of what the window shows."""
+        """Take a picture of the window."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -131,7 +131,7 @@ def browser(width=1200, height=900):
 
 
 def _address(profile):
-    """Where the first page listens."""
+    """Return the address at which the first page listens."""
     told = profile / "DevToolsActivePort"
     end = time.monotonic() + 30
     while not (told.exists() and len(told.read_text().splitlines()) == 2):

@@ -10,6 +10,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NeighbourAnswers, Places, Release, Templates
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
+from tests.support.open_tables import make_table
 from tests.support.surfaces import TINY
 
 SITES = ("north", "east", "south", "west")
@@ -23,18 +24,18 @@ every_case = pytest.mark.parametrize(("name", "case"), CASES)
 """Every example of every analysis of the registry."""
 
 EDGE = 20.0
-"""Of the six voxels of an example, which lie in a row, in mm."""
+"""Edge of an example's six voxels, which are in a row, in mm."""
 PLAIN = (("x", 4), ("y", 1))
 PROMISE = {"epsilon": 8.0, "delta": 1e-5}
-"""Of every study made here, for analyses that take it from there."""
+"""Promise of every study made here, for analyses that use it."""
 VIEWS = (("faces", 3), ("erp", 2), ("age", 1))
-"""Of the studies of feature vectors that name none."""
+"""Views of studies of feature vectors that name none."""
 
 
 def table_views(views=VIEWS):
-    """Views of tables with so many columns, which have limits.
+    """Return views of tables with the given numbers of columns, which have limits.
 
-    Those of ``group`` have two levels, and of ``gaps`` half may be missing.
+    Columns of ``group`` have two levels, and half of the values of ``gaps`` may be missing.
     """
     limits, levels = {"low": -1.0, "high": 1.0}, {"levels": ["no", "yes"]}
     kinds = {name: levels if name == "group" else limits for name, _ in views}
@@ -55,7 +56,7 @@ def make_study(
     mesh=False,
     **privacy,
 ):
-    """A valid study; timepoint studies turn off what mixes volumes."""
+    """Return a valid study; timepoint studies turn off processing that mixes volumes."""
     plain = {"standardize": "none"} if unit == "timepoint" else {}
     if unit == "timepoint" or algorithm == "average":
         plain["detrend"] = "none"
@@ -77,61 +78,81 @@ def make_study(
 
 
 def make_feature_study(algorithm, views, analysis, **more):
-    """A valid study whose views are numbered columns of the participants' table."""
+    """Return a valid study whose views are numbered columns of the participants' table."""
     return make_study(algorithm, analysis, views=views, **more)
 
 
 def study_of(name, case, **privacy):
-    """The study of an example."""
+    """Return the study of an example."""
     return make_study(name, case.analysis, case.unit, views=case.views, mesh=case.mesh, **privacy)
 
 
 def prepared(name, case):
-    """An analysis, with parameters and sites of an example."""
+    """Return an analysis, with parameters and sites of an example."""
     return REGISTRY[name], study_of(name, case).analysis, sites_for(case)
 
 
 def sites_for(case):
-    """Sites of an example."""
+    """Return the sites of an example."""
     if case.views:
-        return make_feature_sites(case.views, rows=case.rows, surfaces=surfaces_for(case))
+        surfaces, cohort = surfaces_for(case), open_table_for(case)
+        return make_feature_sites(case.views, rows=case.rows, surfaces=surfaces, cohort=cohort)
     return make_sites(case.unit, templates=templates_for(case), places=places_for(case))
 
 
+def open_table_for(case):
+    """Return the table of an open cohort for an example that names one."""
+    if not case.analysis.get("open"):
+        return None
+    names = entries_of(case)
+    return make_table(names, [name for name in names if name.startswith("group")])
+
+
+def entries_of(case):
+    """Return the names of the columns of an example's tables, the outcomes first."""
+    views = sorted(case.views, key=lambda view: view[0] != case.analysis["outcomes"])
+    return [f"{name}{n}" for name, many in views for n in range(1, many + 1)]
+
+
 def surfaces_for(case):
-    """Where a view's entries are, if an example's outcomes are vertices."""
+    """Return the places of a view's entries, if an example's outcomes are vertices."""
     return {case.analysis["outcomes"]: TINY} if case.mesh and case.views else {}
 
 
 def places_for(case):
-    """Where the features of an example are, if they are vertices or voxels."""
+    """Return the places of an example's features, if they are vertices or voxels."""
     if case.mesh and not case.views:
         return TINY
     return Places(EDGE * np.indices((6, 1, 1)).reshape(3, -1).T, EDGE**3) if case.voxels else None
 
 
 def templates_for(case, features=6):
-    """Public maps of an example that names some, each strongest in a feature of its own."""
+    """Return an example's public maps, if it names any, each strongest in a feature of its own."""
     if not case.templates:
         return None
     noise = np.random.default_rng(5).standard_normal((features, case.templates))
     return Templates((np.eye(features, case.templates) + 0.2 * noise).astype(np.float32))
 
 
-def sites_of(table, views, counts, surfaces=None):
-    """Sites that hold neighbouring columns of a D x M table."""
+def sites_of(table, views, counts, surfaces=None, cohort=None):
+    """Return sites with neighbouring columns of a D x M table."""
     ends = np.cumsum(counts)[:-1]
     return [
-        ArrayData([person[:, None] for person in part.T], views=views, surface_places=surfaces)
+        ArrayData(
+            [person[:, None] for person in part.T],
+            views=views,
+            surface_places=surfaces,
+            open_cohort=cohort,
+        )
         for part in np.split(table, ends, axis=1)
     ]
 
 
-def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0, rows=1, surfaces=None):
-    """Sites of persons, of so many rows each, whose entries lie within -1 and 1."""
+def make_feature_sites(views, *, persons=(3, 1, 4, 2), seed=0, rows=1, surfaces=None, cohort=None):
+    """Return sites of participants with the given number of rows, entries between -1 and 1."""
     size = rows * sum(count for _, count in views)
     table = np.random.default_rng(seed).uniform(-1, 1, (size, sum(persons)))
-    return sites_of(table.astype(np.float32), views, persons, surfaces)
+    return sites_of(table.astype(np.float32), views, persons, surfaces, cohort)
 
 
 def make_sites(
@@ -144,7 +165,7 @@ def make_sites(
     templates=None,
     places=None,
 ):
-    """Sites whose subjects have different numbers of volumes."""
+    """Return sites whose subjects have different numbers of volumes."""
     generator = np.random.default_rng(seed)
     spread = generator.uniform(0.2, 1.0, (features, 1))
     return [
@@ -162,7 +183,7 @@ def make_sites(
 
 
 def make_vectors(*, subjects=(3, 1, 4, 2), seed=0, views=VIEWS, dtype=np.float64):
-    """Sites with one vector for each person, whose views have two sources in common."""
+    """Return sites with one vector per participant, whose views have two sources in common."""
     generator = np.random.default_rng(seed)
     mixing = generator.standard_normal((sum(size for _, size in views), 2)) / 4
     noise = 0.1 * generator.standard_normal((sum(subjects), len(mixing), 1))
@@ -174,7 +195,7 @@ def make_vectors(*, subjects=(3, 1, 4, 2), seed=0, views=VIEWS, dtype=np.float64
 
 
 def shape_of(sites, noise=0.0):
-    """Public sizes, and noise as a plan knows it."""
+    """Return public sizes, and noise as in a plan."""
     shape = sites[0].extent.shape(
         [len(site.lengths) for site in sites],
         [sum(site.lengths) for site in sites],
@@ -184,17 +205,17 @@ def shape_of(sites, noise=0.0):
 
 
 def planned_by(algorithm, parameters, sites, known=0.0):
-    """Planned releases by stage."""
+    """Return the planned releases by stage."""
     return {r.stage: r for r in algorithm(parameters, shape_of(sites, known)).planned()}
 
 
 def plan_of(name, analysis, sites):
-    """An analysis's plan over these sites, without noise."""
+    """Return an analysis's plan over these sites, without noise."""
     return REGISTRY[name](REGISTRY[name].Parameters(**analysis), shape_of(sites))
 
 
 def pooled_mean(plan, query, bound, sites):
-    """The mean over all units of all sites, in plain NumPy."""
+    """Return the mean over all units of all sites, in plain NumPy."""
     shape = shape_of(sites)
     weights = np.array(shape.units) / sum(shape.units)
     local = plan.statistics[query.statistic]
@@ -204,7 +225,7 @@ def pooled_mean(plan, query, bound, sites):
 
 
 def hearing(query, stage, site, told):
-    """The query as a site gets it, with what it heard if the stage hears."""
+    """Return the query as a site gets it, with its neighbours' answers if the stage uses them."""
     if not stage.neighbours:
         return query
     answers = np.zeros(
@@ -217,7 +238,7 @@ def hearing(query, stage, site, told):
 
 
 def answered(plan, query, stage, sites, told, noise):
-    """What is released of the sites' answers: their mean, or a row for each of them."""
+    """Return the release of the sites' answers: their mean, or a row for each of them."""
     local = plan.statistics[query.statistic]
     rows = [
         local(
@@ -235,7 +256,7 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
 
     ``known`` is the noise that the algorithm plans for.
 
-    Queries of a stage that hears are recorded as the first site gets them.
+    Queries of a stage among neighbours are recorded as the first site gets them.
     """
     plan = algorithm(parameters, shape_of(sites, known))
     planned, run = {release.stage: release for release in plan.planned()}, plan.run()
@@ -254,9 +275,9 @@ def drive(algorithm, parameters, sites, noise=lambda entries: 0.0, known=0.0):
 
 
 def drive_noisy(algorithm, parameters, sites, shape, deviation=lambda stage: 0.0, **more):
-    """Result of sums over the sites of whose noise the algorithm knows the deviation by stage.
+    """Return the result of sums over the sites, with noise of known deviation by stage.
 
-    ``generator`` draws it; only the sites ``present`` answer.
+    ``generator`` draws the noise; only the sites ``present`` answer.
     """
     plan = algorithm(parameters, shape)
     planned = {release.stage: release for release in plan.planned()}
@@ -276,7 +297,7 @@ def drive_noisy(algorithm, parameters, sites, shape, deviation=lambda stage: 0.0
 
 
 def with_counts(mechanism, values, present=range(4)):
-    """A release as the centre gets it, of sites that have as many units as is planned.
+    """Return a release as the centre gets it, from sites with the planned numbers of units.
 
     ``values`` are the statistic's: a weighted sum, or one row after the other.
     """
@@ -292,6 +313,6 @@ def with_counts(mechanism, values, present=range(4)):
 
 
 def loud(seed):
-    """Noise for `drive` that is larger than any signal."""
+    """Return noise for `drive` that is larger than any signal."""
     generator = np.random.default_rng(seed)
     return lambda entries: generator.standard_normal(entries)

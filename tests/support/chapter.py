@@ -1,8 +1,8 @@
 """The simulation of the dissertation's section 6.5, as arrays.
 
-R = 20 spatial maps of 30 x 30 pixels, M subjects with 250 volumes each, S sites with equal
-shares; X_m = A S_m. A subject is a child of one seed sequence, so that any of them is drawn
-alone and the same, in any order and in any process.
+R = 20 spatial maps of 30 x 30 pixels, M subjects with 250 volumes each, S sites with equal shares;
+X_m = A S_m. A subject is a child of one seed sequence, so each subject can be drawn separately,
+with the same result in any order and in any process.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SITES = 4
 
 @dataclass(frozen=True, eq=False)
 class Chapter:
-    """Simulated data with its truth; nothing is kept but the maps and the seed.
+    """Simulated data with its truth; only the maps and the seed are stored.
 
     Parameters
     ----------
     mixing : array, shape (D, R)
-        A; `chapter` scales it to Frobenius norm 1, so that a volume's mean squared norm is 1.
+        A; `chapter` scales it to Frobenius norm 1, which makes a volume's mean squared norm 1.
     subjects : int
         M.
     volumes : int
@@ -44,7 +44,7 @@ class Chapter:
     noise : float
         Standard deviation of the white noise over the signal's root mean square per pixel.
     entropy : int
-        Root of all that is random in the courses.
+        Root of the random numbers in the time series.
     """
 
     mixing: Array
@@ -55,13 +55,13 @@ class Chapter:
     entropy: int
 
     def members(self, site: int) -> range:
-        """Subjects of a site, counted over the whole simulation."""
+        """Return the subjects of a site, counted over the whole simulation."""
         return range(site, self.subjects, self.sites)
 
     def sources(self, members: Sequence[int]) -> Array:
-        """Courses of several subjects side by side, shape (R, len(members) * T).
+        """Return several subjects' time series side by side, shape (R, len(members) * T).
 
-        One pass of the recursion serves all of them: 1024 subjects take less than a second.
+        One pass of the recursion computes all subjects: 1024 subjects take less than a second.
         """
         rank = self.mixing.shape[1]
         drawn = [
@@ -71,12 +71,12 @@ class Chapter:
         return np.ascontiguousarray(courses.transpose(2, 1, 0).reshape(rank, -1))
 
     def all_sources(self) -> Array:
-        """Courses of all subjects, ordered by site and then by subject, shape (R, N)."""
+        """Return all subjects' time series, ordered by site and then by subject, shape (R, N)."""
         members = [member for site in range(self.sites) for member in self.members(site)]
         return self.sources(members)
 
     def block(self, member: int) -> Array:
-        """One subject's volumes, shape (D, T)."""
+        """Return one subject's volumes, shape (D, T)."""
         signal: Array = self.mixing @ self.sources([member])
         if self.noise:
             white = self._generator(member, 1).standard_normal(signal.shape, dtype=np.float32)
@@ -85,7 +85,7 @@ class Chapter:
         return signal
 
     def site(self, site: int, unit: Unit) -> ChapterSite:
-        """One site's data as algorithms see them."""
+        """Return one site's data as analyses receive them."""
         return ChapterSite(self, self.members(site), unit)
 
     def _generator(self, member: int, purpose: int) -> np.random.Generator:
@@ -121,7 +121,7 @@ class ChapterSite:
         return map(self.chapter.block, self.members)
 
     def table(self) -> Array:
-        """All subjects' blocks side by side."""
+        """Return all subjects' blocks side by side."""
         return np.hstack(list(self.blocks()))
 
     def reduced(self, basis: NDArray[Any]) -> Array:
@@ -177,8 +177,8 @@ def chapter_maps(generator: np.random.Generator, sources: int, side: int) -> Arr
     Returns
     -------
     array, shape (side², R)
-        Columns of norm 1, so that second moments alone can't tell the sources apart; every
-        second map has a weaker negative partner.
+        Columns of norm 1, so second moments do not distinguish the sources; every second map has
+        a weaker negative partner.
     """
     columns = int(np.ceil(np.sqrt(sources)))
     rows = -(-sources // columns)
@@ -195,7 +195,7 @@ def chapter_maps(generator: np.random.Generator, sources: int, side: int) -> Arr
 def _blob(
     generator: np.random.Generator, centre: NDArray[np.float64], side: int
 ) -> NDArray[np.float64]:
-    """One oblique Gaussian on a square image, flattened."""
+    """Return one oblique Gaussian on a square image, flattened."""
     pixels = np.indices((side, side)).reshape(2, -1).T - centre
     angle = generator.uniform(0, np.pi)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

@@ -42,7 +42,7 @@ def held(
 def charged(
     ledger: Ledger, charge: Charge, people: Sequence[str] = PEOPLE, at: str = "now"
 ) -> Charge:
-    """Charge the one round of a run, from its hold to its release; return the charge."""
+    """Charge the one round of a run, from reservation to release; return the charge."""
     charge = held(ledger, charge, people)
     assert ledger.reserve(charge, at)
     ledger.release(charge.run, charge.site, at)

@@ -50,7 +50,7 @@ def ray_cluster() -> Iterator[str]:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
@@ -58,7 +58,7 @@ def free_port() -> int:
 
 @contextmanager
 def _running(words: list[str]) -> Iterator[None]:
-    """A process and all that it starts, until the block ends."""
+    """Run a process, with all that it starts, until the block ends."""
     process = subprocess.Popen([sys.executable, *words], start_new_session=True, **_QUIET)
     try:
         yield

@@ -15,7 +15,7 @@ PROGRAMS = {"consortium": consortium_main, "site-agent": site_main}
 
 @dataclass(frozen=True)
 class Said:
-    """What a command left behind."""
+    """Result of a command."""
 
     code: int
     out: str
@@ -30,7 +30,7 @@ class _Person(io.StringIO):
 
 
 def enter(program: str, *words: object, answer: str = "", terminal: bool = False) -> Said:
-    """Type a command; anything but an exit is a failure of the test."""
+    """Run a command; anything except an exit fails the test."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", [program, *map(str, words)])
@@ -43,7 +43,7 @@ def enter(program: str, *words: object, answer: str = "", terminal: bool = False
 
 
 def refused(program: str, *words: object, answer: str = "") -> str:
-    """Type a command that must fail with one sentence; returns it."""
+    """Run a command that must fail with one sentence, and return the sentence."""
     said = enter(program, *words, answer=answer)
     assert said.code == 1, said
     assert said.err.startswith(f"{program}: "), said

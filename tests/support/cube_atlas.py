@@ -1,4 +1,4 @@
-"""An atlas that anybody can make: the brain cut into cubes."""
+"""An atlas that can be made anywhere: the brain cut into cubes."""
 
 import nibabel as nib
 import numpy as np
@@ -11,13 +11,13 @@ LEAST = 0.2
 
 
 def cube_labels(grid: Grid, edge: float) -> NDArray[np.int16]:
-    """Label the mask's voxels by the cube that their centre lies in.
+    """Label the mask's voxels by the cube that contains their centre.
 
     Parameters
     ----------
     grid : Grid
     edge : float
-        Of a cube, in mm.
+        Edge of a cube, in mm.
 
     Returns
     -------
@@ -34,5 +34,5 @@ def cube_labels(grid: Grid, edge: float) -> NDArray[np.int16]:
 
 
 def cube_atlas(grid: Grid, edge: float) -> nib.Nifti1Image:
-    """`cube_labels` as an image in the grid's space."""
+    """Return `cube_labels` as an image in the grid's space."""
     return nib.Nifti1Image(cube_labels(grid, edge), grid.affine)

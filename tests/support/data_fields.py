@@ -165,18 +165,18 @@ VIEWED: dict[str, tuple[dict[str, Any], dict[str, tuple[dict[str, Any], dict[str
         },
     ),
 }
-"""By kind of view: what is said of it, and by field what two studies say besides."""
+"""For each kind of view, its common fields, and by field the values of two studies."""
 
 
 def tell_time(bold: Path, seconds: float) -> None:
-    """Write an image's repetition time beside it."""
+    """Write an image's repetition time next to it."""
     write_indented(
         bold.with_name(bold.name.replace(".nii.gz", ".json")), {"RepetitionTime": seconds}
     )
 
 
 def write_pair(folder: Path, stem: str, seed: int) -> None:
-    """Write a person's matrix between two regions, and their courses."""
+    """Write a participant's matrix between two regions, and their time series."""
     courses = np.random.default_rng(seed).standard_normal((9, 2))
     for name, rows in (("relmat", np.corrcoef(courses.T)), ("timeseries", courses)):
         lines = ["a\tb", *("\t".join(f"{x:.6f}" for x in row) for row in rows)]
@@ -184,13 +184,13 @@ def write_pair(folder: Path, stem: str, seed: int) -> None:
 
 
 def _on_mesh(space: str, seed: int) -> list[NDArray[np.float32]]:
-    """Series on both hemispheres, T x N each."""
+    """Return series on both hemispheres, T x N each."""
     size = (2, 12, MESHES[space].vertices)
     return list(np.random.default_rng(seed).standard_normal(size, dtype=np.float32))
 
 
 def make_site(root: Path) -> Path:
-    """Two persons with two recordings of everything in one folder, and the study's public files.
+    """Write two participants with two recordings of every kind, and the study's public files.
 
     They are copies of those that this process has made once.
     """
@@ -272,7 +272,7 @@ def study_of(
     plan: dict[str, Any] | None = None,
     **data: Any,
 ) -> Study:
-    """A study of that site, of components unless a plan says what else."""
+    """Return a study of that site, of components unless the plan states other views."""
     inside = {} if "mesh" in data else {"mask": "mask.nii.gz"}
     return parse_study(
         yaml.safe_dump(

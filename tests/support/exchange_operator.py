@@ -1,4 +1,4 @@
-"""An exchange's operator for the tests: what there is to be seen, and what can be done to it."""
+"""An exchange's operator for the tests, who can read and change everything on it."""
 
 import hashlib
 import itertools
@@ -30,10 +30,10 @@ Act = Callable[[str, bytes, int], bytes | None]
 
 @dataclass
 class Operator:
-    """Stands between all parties and the exchange's disk.
+    """Operator between all parties and the exchange's disk.
 
-    ``act`` gets a name, the bytes that lie there and how often this party has looked before, and
-    returns what is handed out.
+    ``act`` gets a name, the stored bytes and the number of this party's earlier reads, and returns
+    the bytes that the party receives.
     """
 
     patch: pytest.MonkeyPatch
@@ -67,7 +67,7 @@ def exchange_of(place: DemoFolders) -> Path:
 
 
 def sender(name: str) -> str:
-    """Who says a message."""
+    """Return the sender of a message."""
     told = "/shares/" in name  # by the centre, to a site
     return "centre" if told else next((word for word in name.split("/") if word in SITES), "centre")
 
@@ -88,13 +88,13 @@ class Scene:
         return DemoFolders(target)
 
     def said_by(self, who: str) -> list[str]:
-        """Names of all messages of a party in the second run, and around it."""
+        """Return the names of a party's messages in the second run, and around it."""
         names = [name for name in self.mail if not name.startswith(FIRST)]
         return [name for name in names if sender(name) == who]
 
 
 def note_secrets(patch: pytest.MonkeyPatch, found: dict[str, list[bytes]]) -> None:
-    """Write down what the sites compute and never say, while they go on as ever."""
+    """Record the sites' unsent computations while the sites continue as usual."""
     protect, split, add_streams = Mechanism.protect, shamir.split, keystream.add_streams
 
     def noted_protect(mechanism, site, statistic, sampler, part=1.0):
@@ -123,7 +123,7 @@ def note_secrets(patch: pytest.MonkeyPatch, found: dict[str, list[bytes]]) -> No
 
 
 def flipped(scene: Scene, name: str) -> bytes:
-    """One bit is another; which one depends on the name, so that all parts are hit."""
+    """Flip one bit, whose place depends on the name, which covers all parts of a message."""
     data = bytearray(scene.mail[name])
     bit = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) % (8 * len(data))
     data[bit // 8] ^= 1 << bit % 8
@@ -135,7 +135,7 @@ def cut(scene: Scene, name: str) -> bytes:
 
 
 def of_a_sibling(scene: Scene, name: str) -> bytes | None:
-    """What another site says in the same step, or is told in it."""
+    """Return another site's message in the same step, or one to it."""
     site = next((word for word in name.split("/") if word in SITES), None)
     if site is None:
         return None
@@ -143,7 +143,7 @@ def of_a_sibling(scene: Scene, name: str) -> bytes | None:
 
 
 def of_another_step(scene: Scene, name: str) -> bytes | None:
-    """What the same party says in another round, or in the other step of the set-up."""
+    """Return the same party's message of another round, or of the other step of the set-up."""
     for step, other in (("00001", "00002"), ("advertise", "share"), ("keys", "shares")):
         for one, two in ((step, other), (other, step)):
             swapped = re.sub(rf"/{one}(?=/|$)", f"/{two}", name)
@@ -155,7 +155,7 @@ def of_another_step(scene: Scene, name: str) -> bytes | None:
 
 
 def of_the_earlier_run(scene: Scene, name: str) -> bytes | None:
-    """The message of the same name; nothing but the run's number tells them apart."""
+    """Return the message of the same name in the earlier run; only the run's number differs."""
     return scene.mail[name.replace(SECOND, FIRST)] if name.startswith(SECOND) else None
 
 
@@ -163,7 +163,7 @@ ACTS = (flipped, cut, of_a_sibling, of_another_step, of_the_earlier_run)
 
 
 def deceive(name: str, false: tuple[bytes, ...]) -> Act:
-    """Hand out false messages in turn, and at first nothing of what other sites say beside it."""
+    """Deliver false messages in turn, and first omit other sites' messages of the same step."""
     beside = {name.replace(sender(name), site) for site in SITES} - {name}
     waiting = len(false)
 
@@ -187,7 +187,7 @@ class Trial:
 
 
 def check_no_harm(place: DemoFolders, local: LocalConsortium, operator: Operator) -> None:
-    """No site said two things in one place, paid twice, or met what nobody foresaw."""
+    """Assert that no site contradicted itself, was charged twice, or had an unforeseen error."""
     for name, versions in operator.sent.items():
         assert len(versions) == 1 or sender(name) == "centre", name
     for site in SITES:

@@ -41,7 +41,7 @@ def free_port() -> int:
 
 
 def private(path: Path, text: str) -> Path:
-    """A file that only its owner may read."""
+    """Write a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_text(text)
     return path
@@ -77,7 +77,7 @@ class Server:
         pytest.skip(f"{self.command()[0]} does not start: {(self.folder / 'log').read_text()}")
 
     def pids(self) -> list[int]:
-        """The process and all below it."""
+        """Return the process and all below it."""
         assert self._process is not None
         found = [self._process.pid]
         for pid in found:
@@ -129,7 +129,7 @@ class BucketServer(Server):
         import boto3
 
         super().start()
-        # The same keys after every start, so that a party outlives the server.
+        # The same keys after every start let a party outlive the server.
         urlopen(Request(f"{self.url}/moto-api/seed?a=1", method="POST")).close()
         known = {
             "endpoint_url": self.url,

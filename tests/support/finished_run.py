@@ -1,4 +1,4 @@
-"""A finished run with everything that is kept beside its result, made once and copied."""
+"""A finished run with all the files stored next to its result, made once and copied."""
 
 from __future__ import annotations
 

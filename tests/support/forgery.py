@@ -1,4 +1,4 @@
-"""What the tests of hostile parties share: copies of a place, forged messages, a record of mail."""
+"""Common parts of tests of hostile parties: copies of a place, forged messages, records."""
 
 import functools
 import json
@@ -34,7 +34,7 @@ def _original(boost: str, dropouts: int, text: str) -> DemoFolders:
 def settle(
     target: Path, *, boost: str = "exact", dropouts: int = 0, text: str = STUDY
 ) -> DemoFolders:
-    """A fresh copy of a place, built once for all tests."""
+    """Make a fresh copy of a place, built once for all tests."""
     source = _original(boost, dropouts, text).root
     shutil.copytree(source, target)
     for file in target.glob("hospitals/*/agent/site.yaml"):
@@ -43,12 +43,12 @@ def settle(
 
 
 def path_of(place: DemoFolders, name: str) -> Path:
-    """Where the exchange keeps a message."""
+    """Return the path at which the exchange stores a message."""
     return place.files.exchange / name
 
 
 def write(place: DemoFolders, name: str, data: bytes) -> None:
-    """Put bytes on the exchange as its owner can: over whatever is there."""
+    """Write bytes to the exchange as its owner can, over an existing message."""
     path = path_of(place, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def sign(place: DemoFolders, kind: str, number: int, body: bytes, who: str = CEN
 def manifests(
     place: DemoFolders, sites: Sequence[str], about: bytes, number: int = 1
 ) -> tuple[bytes, ...]:
-    """What sites sign that have sent nothing."""
+    """Return the signed manifests of sites that have sent no vector."""
     body = messages.encode(messages.Manifest(about, 32, 0, 0, ()))
     return tuple(sign(place, messages.MANIFEST, number, body, site) for site in sites)
 
@@ -80,7 +80,7 @@ def ask(place: DemoFolders, query: Query | bytes, number: int = 1) -> bytes:
 
 
 def opened(place: DemoFolders) -> LocalConsortium:
-    """A consortium whose run is set up and has had no round; its centre is idle."""
+    """Return a consortium whose run is set up and has had no round; its centre is idle."""
     local = LocalConsortium(place)
     local.centre().open()
     pump(local)
@@ -88,14 +88,14 @@ def opened(place: DemoFolders) -> LocalConsortium:
 
 
 def pump(local: LocalConsortium, times: int = 6) -> None:
-    """Let every agent work for a while, long enough to hear of a run's end."""
+    """Let every agent work for a while, long enough to receive a run's end."""
     for _ in range(times):
         local.pump()
         local.ticks.now += 0.1
 
 
 def refusal(place: DemoFolders, site: str, keys: dict[str, bytes]) -> dict[str, str] | None:
-    """What a site told everybody, if it refused."""
+    """Return a site's public refusal, if it refused."""
     path = path_of(place, NAMES.refusal(site))
     if not path.exists():
         return None
@@ -104,18 +104,18 @@ def refusal(place: DemoFolders, site: str, keys: dict[str, bytes]) -> dict[str, 
 
 
 def ledger(place: DemoFolders, site: str) -> list[LedgerEntry]:
-    """Lines of rounds in a site's ledger, its chain checked."""
+    """Return the lines of rounds in a site's ledger after checking its chain."""
     entries = Ledger(place.site(site) / LEDGER).entries()
     return [entry for entry in entries if entry.is_of_round]
 
 
 def rounds_of(place: DemoFolders, site: str, event: str = "reserve") -> list[int]:
-    """Rounds that a site's ledger has charged."""
+    """Return the rounds that a site's ledger has charged."""
     return [entry.charge.round for entry in ledger(place, site) if entry.event == event]
 
 
 class Mail:
-    """Everything that anybody ever put on an exchange, by name."""
+    """Every message that any party ever put on an exchange, by name."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.sent: dict[str, set[bytes]] = defaultdict(set)
@@ -128,7 +128,7 @@ class Mail:
         patch.setattr(DirectoryExchange, "put", put)
 
     def check_said_once(self) -> None:
-        """No site gave a round two different messages."""
+        """Assert that no site gave a round two different messages."""
         said = ("/contribution/", "/unmasking/", f"/{BROADCAST}/")
         kinds = [n for n in self.sent if any(kind in n for kind in said)]
         assert kinds, "no site said anything; the check would be empty"
@@ -139,7 +139,7 @@ class Mail:
 def alter_reads(
     patch: pytest.MonkeyPatch, alter: Callable[[str, bytes, int], bytes | None]
 ) -> None:
-    """Let the exchange's owner change what is read; ``alter`` gets the count of earlier reads."""
+    """Let the exchange's owner change the bytes read; ``alter`` gets the count of earlier reads."""
     real, seen = DirectoryExchange.get, defaultdict[str, int](int)
 
     def get(exchange: DirectoryExchange, name: str, limit: int) -> bytes | None:

@@ -1,9 +1,9 @@
-"""Linked images and EEG of many persons, after the dissertation's section 7.3, as arrays.
+"""Linked images and EEG of many participants, after the dissertation's section 7.3, as arrays.
 
-K sources have an image and an event-related potential each. A person's two signals are their sums,
-weighted by modulation profiles: profiles of one modality are independent of each other, and source
-by source correlated across the modalities. Those correlations are the truth that a canonical
-correlation analysis looks for.
+K sources have an image and an event-related potential each. A participant's two signals are their
+sums, weighted by modulation profiles: profiles of one modality are independent of each other, and
+source by source correlated across the modalities. Those correlations are the truth that a canonical
+correlation analysis estimates.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from tests.support.chapter import chapter_maps
 Array = NDArray[np.float64]
 
 CORRELATIONS = (0.9, 0.75, 0.6, 0.45, 0.3)
-"""Of the five sources' profiles across modalities."""
+"""Correlations of the five sources' profiles across modalities."""
 SIDE = 50
 """Pixels along an image's edge."""
 TIMES = 106
@@ -29,7 +29,7 @@ PEAKS = ((0.10, 0.020, 1.0), (0.17, 0.025, -1.0), (0.23, 0.035, 0.8), (0.33, 0.0
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """Two views of M persons, with their truth.
+    """Two views of M participants, with their truth.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Fusion:
     image_profiles, potential_profiles : array, shape (K, M)
         Mean 0 and variance 1 in the population.
     correlations : array, shape (K,)
-        Of the two profiles of each source, in the population.
+        Correlations of the two profiles of each source, in the population.
     """
 
     images: Array
@@ -121,9 +121,9 @@ def linked_profiles(
 
 
 def waves(times: Array, count: int) -> Array:
-    """Courses of the sources' potentials, shape (K, T), of largest absolute value about 1.
+    """Return the sources' time series, shape (K, T), of largest absolute value about 1.
 
-    The sources take the peaks in turn, later rounds a little later, so that no two are alike.
+    The sources have the peaks in turn. Later rounds are a little later, so all series differ.
     """
     courses = []
     for number in range(count):
@@ -137,13 +137,13 @@ def waves(times: Array, count: int) -> Array:
 
 
 def event_related(topographies: Array, times: Array) -> Array:
-    """Sources' potentials on all channels, channel by channel.
+    """Return the sources' potentials on all channels, channel by channel.
 
     Parameters
     ----------
     topographies : array, shape (C, K)
     times : array, shape (T,)
-        In s.
+        Times in s.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""A made-up consortium with images and EEG of each person: one BIDS data set per site.
+"""A simulated consortium with images and EEG of each participant: one BIDS data set per site.
 
-The same sources, people and links as `tests.support.fusion`, but in the files that a
-hospital has: series in MNI space whose networks vary as strongly as the person's profile says, a
-contrast image, and EEG whose epochs hold the linked potentials. Sites hold their EEG in different
+The sources, participants and links are those of `tests.support.fusion`, in a hospital's files:
+series in MNI space whose networks vary as strongly as the participant's profile states, a contrast
+image, and EEG whose epochs contain the linked potentials. Sites have their EEG in different
 formats.
 """
 
@@ -48,7 +48,7 @@ class FusionMade:
 def make_fusion_consortium(
     folder: Path, recipe: FusionRecipe, *, progress: Callable[[str], None] = lambda _site: None
 ) -> FusionMade:
-    """Write a consortium's data sets and, beside them, the truth that no site sees.
+    """Write a consortium's data sets and, next to them, the truth, which no site receives.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def make_fusion_consortium(
         Gets ``<site>/bids`` per site and ``truth``.
     recipe : FusionRecipe
     progress : callable
-        Called with the site's name after each person.
+        Called with the site's name after each participant.
 
     Raises
     ------
     OutputError
-        If a data set's folder or the truth's holds files already.
+        If a data set's folder or the truth's already contains files.
     ValueError
         If a correlation is beyond -1 and 1, or there are more than six.
     """
@@ -88,7 +88,7 @@ def make_fusion_consortium(
 
 
 def _people(folder: Path, site: int, setting: Setting) -> Iterator[Person]:
-    """Draw a site's persons: their profiles, what they lack, and who they are."""
+    """Draw a site's participants: their profiles, missing modalities and labels."""
     recipe = setting.recipe
     seeds = np.random.SeedSequence(recipe.seed, spawn_key=(site,)).spawn(recipe.subjects)
     for index, seed in enumerate(seeds):
@@ -107,7 +107,10 @@ def _people(folder: Path, site: int, setting: Setting) -> Iterator[Person]:
 
 
 def _write_participants(folder: Path, people: Sequence[Person]) -> None:
-    """Age goes with the first source's image profile, and the group with the second's."""
+    """Write the participants' table; age and group follow the first two sources' profiles.
+
+    Age depends on the first source's image profile, and the group on the second's.
+    """
     lines = ["participant_id\tage\tsex\tgroup"]
     for person in people:
         first, second = (*person.image, 0.0)[:2]

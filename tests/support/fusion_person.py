@@ -1,4 +1,4 @@
-"""One made-up person of a consortium with images and EEG, written as a hospital has them."""
+"""One simulated participant of a consortium with images and EEG, in a hospital's files."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,26 +37,26 @@ SPREAD = 0.45
 
 @dataclass(frozen=True)
 class FusionRecipe:
-    """What to make up.
+    """Settings of the simulation.
 
     Parameters
     ----------
     sites : tuple of str
         Names; each becomes a folder.
     subjects : int
-        Persons of each site.
+        Participants of each site.
     seed : int
         Decides every value.
     correlations : tuple of float
         Between the two modulation profiles of each of the K sources, at most 6.
     volumes : int
-        Of a series; none is written for 0.
+        Volumes of a series; none is written for 0.
     resolution : float
         Voxel edge of the stored images in mm.
     repetition_time : float
         Seconds.
     trials : int
-        Of each of the two trial types, a second apart.
+        Trials of each of the two types, a second apart.
     rate : int
         EEG samples per second.
     modulation : float
@@ -64,7 +64,7 @@ class FusionRecipe:
     noise : float
         EEG noise per sample in µV, where the potentials are up to about 8 µV.
     one_sided : int
-        Every so many persons lack the images, and the next one the EEG; 0 for nobody.
+        Interval of participants without images, each followed by one without EEG; 0 for none.
     formats : tuple of str
         Endings of the sites' recordings, in turn.
     task : str
@@ -88,7 +88,7 @@ class FusionRecipe:
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """One person to write: where, in which format, and with which profiles (K each)."""
+    """One participant to write: place, format, and profiles (K each)."""
 
     home: Path
     ending: str
@@ -106,7 +106,7 @@ class Person:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What all persons have in common."""
+    """Common values of all participants."""
 
     recipe: FusionRecipe
     grid: Grid
@@ -122,7 +122,7 @@ class Setting:
 
 
 def write_person(person: Person, setting: Setting) -> None:
-    """Write a person's images and EEG, as far as they have them."""
+    """Write a participant's images and EEG, if they have them."""
     recipe = setting.recipe
     if person.with_images:
         _write_series(person, setting)
@@ -133,7 +133,7 @@ def write_person(person: Person, setting: Setting) -> None:
 
 
 def _write_series(person: Person, setting: Setting) -> None:
-    """Networks whose standard deviation over time is 1 plus the modulation, in white noise."""
+    """Write networks whose deviation over time is 1 plus the modulation, in white noise."""
     recipe, grid = setting.recipe, setting.grid
     if not recipe.volumes:
         return
@@ -148,7 +148,7 @@ def _write_series(person: Person, setting: Setting) -> None:
 
 
 def _write_contrast(person: Person, setting: Setting) -> None:
-    """Networks times the person's profile, in white noise."""
+    """Write networks times the participant's profile, in white noise."""
     noise = 0.2 * person.generator.standard_normal(setting.grid.features)
     image = setting.grid.image(setting.maps @ person.image + noise)
     stem = f"sub-{person.label}_task-{setting.recipe.task}_space-{SPACE}"
@@ -157,7 +157,7 @@ def _write_contrast(person: Person, setting: Setting) -> None:
 
 
 def _tape(person: Person, setting: Setting) -> Tape:
-    """Trials of two types in turn, a second apart; only the first type evokes the potentials."""
+    """Return trials of two types in turn, a second apart; only the first evokes the potentials."""
     recipe, generator = setting.recipe, person.generator
     seconds = 2 * recipe.trials + 4
     times = np.arange(recipe.rate) / recipe.rate

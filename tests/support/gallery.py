@@ -11,7 +11,7 @@ SCRIPTS = sorted(EXAMPLES.glob("plot_*.py"))
 
 
 def script(name: str) -> Path:
-    """An example by what its name says after its number."""
+    """Return an example by its name without its number."""
     (found,) = EXAMPLES.glob(f"plot_[0-9][0-9]_{name}.py")
     return found
 

@@ -51,9 +51,9 @@ def _gossip(
 
 
 class Gossip(Average):
-    """Every site says its mean, drawn towards what its neighbours said last.
+    """Average values among neighbours: each site sends its mean, drawn towards their last ones.
 
-    ``heard`` records what every site was given before each answer.
+    ``heard`` records the neighbours' answers that every site was given before each answer.
     """
 
     heard: ClassVar[list[NeighbourAnswers]]

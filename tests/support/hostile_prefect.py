@@ -1,4 +1,4 @@
-"""A Prefect API that lies: in front of a real server, it forwards requests and tampers answers."""
+"""A hostile Prefect API: in front of a real server, it forwards requests and alters answers."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ from starlette.routing import Route
 from tests.support.prefect_server import Server, free_port
 
 Tamper = Callable[[str, Any], Any]
-"""Takes the request's path and the answer's JSON, returns what is answered instead."""
+"""Function from the request's path and the answer's JSON to the altered answer."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Liar:
     lies: int = 0
 
     def heard(self) -> bytes:
-        """Everything that was sent here."""
+        """Return everything that was sent here."""
         return b"\n".join(path.encode() + b" " + body for path, body in self.asked)
 
 
@@ -91,7 +91,7 @@ def hostile_prefect(server: Server, tamper: Tamper) -> Iterator[Liar]:
 
 
 def everywhere(change: Callable[[dict[str, Any]], None]) -> Tamper:
-    """Tamper every object of an answer, however deep."""
+    """Alter every object of an answer, however deep."""
 
     def tamper(_: str, answer: Any) -> Any:
         if isinstance(answer, dict):
@@ -115,7 +115,7 @@ class Evil:
 
 
 def plant_result(file: Path, canary: Path) -> dict[str, Any]:
-    """Write a pickled result where anybody may write; returns a state's data that points there."""
+    """Write a pickled result in a public folder; return a state's data that points to it."""
     metadata = {"storage_key": str(file), "serializer": {"type": "pickle"}}
     pickled = base64.encodebytes(pickle.dumps(Evil(canary))).decode()
     file.write_text(json.dumps({"metadata": metadata, "result": pickled}))
@@ -123,9 +123,9 @@ def plant_result(file: Path, canary: Path) -> dict[str, Any]:
 
 
 def finished_with(data: dict[str, Any], honest: list[int] | None = None) -> Tamper:
-    """Say that a run whose state is to be set is finished and has a result.
+    """Report that a run whose state is to be set is finished and has a result.
 
-    ``honest`` holds how often the truth is told first; it may be changed on the way.
+    ``honest`` contains the number of honest reports before that; it may be changed on the way.
     """
     left = [0] if honest is None else honest
     state = {"id": str(uuid.uuid4()), "type": "COMPLETED", "name": "Completed", "data": data}

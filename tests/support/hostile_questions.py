@@ -1,6 +1,6 @@
-"""Questions of a centre that picks its arguments against the data, and data against the clip.
+"""Questions of a centre that chooses its arguments against the data, and data against the clip.
 
-Each as far from an honest question of the same plan as the form of what it carries allows.
+Each is as far from an honest question of the same plan as its message's form allows.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from consortium.privacy.bounds import Bound
 
 
 def block(generator, features, volumes, dtype):
-    """Data of one person, from harmless to hostile."""
+    """Return data of one participant, from harmless to hostile."""
     size = 10.0 ** generator.integers(-4, 13)
     values = size * generator.standard_normal((features, volumes))
     kind = generator.integers(7)
@@ -30,13 +30,13 @@ def block(generator, features, volumes, dtype):
 
 
 def scaled(bound, norm):
-    """The same bound with another norm, for statistics that are clipped to it."""
+    """Return the same bound with another norm, for statistics that are clipped to it."""
     influence = bound.influence and bound.influence * norm / bound.norm
     return replace(bound, norm=norm, influence=influence)
 
 
 def hostile_question(attack, generator, dtype):
-    """A question, and two sites of few persons that differ in one of them."""
+    """Return a question, and two sites of few participants that differ in one of them."""
     start, bound = attack.start, attack.start.bound
     if type(bound) is Bound and start.query.neighbour_answers is None:
         bound = scaled(bound, float(10.0 ** generator.uniform(-2, 1)))

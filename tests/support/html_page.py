@@ -1,4 +1,4 @@
-"""A page of the report, taken apart for tests."""
+"""A page of the report, parsed for tests."""
 
 from html.parser import HTMLParser
 

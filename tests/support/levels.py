@@ -1,4 +1,4 @@
-"""Real tables whose persons have one of several levels, as sites that a study reads."""
+"""Real tables whose participants have one of several levels, as sites that a study reads."""
 
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from site_agent.loading.feature_vectors import FeatureDataset
 from tests.support.cases import SITES
 
 NOISE, AGE = 0.2, 0.15
-"""Deviation of what nothing explains, and what the standardized age does to the score."""
+"""Residual deviation, and effect of the standardized age on the score."""
 
 
 class People:
-    """Persons of four hospitals: site, level (drawn), age within -1 and 1, and a score.
+    """Participants of four hospitals: site, level (drawn), age between -1 and 1, and a score.
 
-    ``effects`` are what levels do to the score; every second level is a little older.
+    ``effects`` are the levels' effects on the score; every second level is a little older.
     """
 
     def __init__(self, many: int, persons: int, seed: int, *, effects: float = 0.2) -> None:
@@ -34,16 +34,16 @@ class People:
 
     @property
     def dummies(self) -> np.ndarray:
-        """One column for each level, persons x levels."""
+        """Return one column for each level, participants x levels."""
         return np.eye(len(self.levels))[self.level]
 
     @property
     def constants(self) -> np.ndarray:
-        """One column for each site, persons x sites."""
+        """Return one column for each site, participants x sites."""
         return np.eye(len(SITES))[self.site]
 
     def views(self) -> dict[str, dict[str, Any]]:
-        """A view for each column, by name."""
+        """Return a view for each column, by name."""
         limits = {"low": -1, "high": 1}
         columns: dict[str, dict[str, Any]] = {"level": {"levels": self.levels}}
         columns |= {name: dict(limits) for name in ("age", "score", "other")}
@@ -53,7 +53,7 @@ class People:
         }
 
     def study(self, algorithm: str, views: list[dict[str, Any]], analysis: Any, **privacy: Any):
-        """A study of some of them."""
+        """Return a study of some of the views."""
         promise = {"epsilon": 8.0, "delta": 1e-5, "colluding_sites": 1}
         return Study.model_validate(
             {
@@ -67,7 +67,7 @@ class People:
         )
 
     def sites(self, folder: Path, study: Study) -> list[FeatureDataset]:
-        """The hospitals' data sets, written and read."""
+        """Write the hospitals' data sets, and read them."""
         space, found = study_space(study, folder), []
         for number, name in enumerate(SITES):
             home = folder / name

@@ -51,7 +51,7 @@ timing: {join: 4, answer: 4}
 
 
 class Ticks:
-    """Time that passes only when somebody waits.
+    """Time that passes only when a party waits.
 
     Each pause lets the others work at its start, and again whenever one of them is to be woken.
     """
@@ -72,12 +72,12 @@ class Ticks:
         self.now = max(self.now, end)
 
     def clock(self) -> Clock:
-        """As the centre wants it."""
+        """Return the clock that the centre requires."""
         return Clock(lambda: self.now, self.pause)
 
 
 def make_scans(folder: Path, subjects: int = 3) -> None:
-    """Write each site's made-up scans: copies of those that this process has made once."""
+    """Write each site's simulated scans: copies of those that this process has made once."""
     shutil.copytree(_made_scans(subjects).name, folder)
 
 
@@ -125,7 +125,7 @@ def build(
 def agree(
     place: DemoFolders, members: Roster, *, runs: int = 1, only: Sequence[str] = SITES
 ) -> None:
-    """Sign roster and study as they are now, and let sites say yes."""
+    """Sign roster and study as they are now, and let sites approve them."""
     files, key = place.files, load_identity(place.files.keys).key
     save_roster(files.roster, members, key)
     sign_study(files.study, members, key)
@@ -134,14 +134,14 @@ def agree(
 
 
 def say_yes(place: DemoFolders, name: str, *, runs: int = 1) -> None:
-    """Let one site approve the study as it is signed, for so many runs in all."""
+    """Let one site approve the study as it is signed, for the given number of runs in all."""
     folder, files = place.site(name), place.files
     identity = load_identity(folder)
     approve(folder, name, identity, files.study, files.roster, Terms(runs))
 
 
 def entropy(name: str) -> bytes:
-    """What a party's keys are made of."""
+    """Return the entropy of a party's keys."""
     return (name.encode() * 64)[:64]
 
 
@@ -155,7 +155,7 @@ def limit(place: DemoFolders, name: str, epsilon: float) -> None:
 class LocalConsortium:
     """The parties of one place, in one process.
 
-    ``log`` holds (who, line) for everything that anybody told.
+    ``log`` contains (who, line) for every line that any party logged.
     """
 
     place: DemoFolders
@@ -173,7 +173,7 @@ class LocalConsortium:
         self.grid: Grid = self.space.grid
 
     def agent(self, name: str) -> Agent:
-        """A site's agent, built from its folder if it isn't there."""
+        """Return a site's agent, built from its folder at first."""
         if name not in self.agents:
             tell = lambda line: self.log.append((name, line))  # noqa: E731
             clock = self.ticks.clock()
@@ -181,17 +181,17 @@ class LocalConsortium:
         return self.agents[name]
 
     def left(self, name: str) -> float:
-        """Seconds until a site's time slot ends."""
+        """Return the seconds until a site's time slot ends."""
         return self.agents[name].slot_left
 
     def pump(self) -> None:
-        """Let every agent that is there look at the exchange once."""
+        """Let every existing agent look at the exchange once."""
         for name in self.study.sites:
             if name not in self.absent:
                 self.agent(name).round_trip()
 
     def centre(self) -> Centre:
-        """The centre, built from its folder."""
+        """Return the centre, built from its folder."""
         files: RunFiles = self.place.files
         files.out.mkdir(exist_ok=True)
         exchange = files.open_exchange()
@@ -210,7 +210,7 @@ class LocalConsortium:
         )
 
     def said(self, who: str) -> str:
-        """Everything that one party told."""
+        """Return every line that one party logged."""
         return "\n".join(line for name, line in self.log if name == who)
 
 

@@ -54,7 +54,7 @@ def made(kinds: Iterable[str], folder: Path, variables: Mapping[str, str]) -> di
 
 
 def verified(folders: Iterable[Path], variables: Mapping[str, str]) -> list[tuple[int, str]]:
-    """Exit codes and words of `consortium verify`, with these variables of the environment."""
+    """Return exit codes and output of `consortium verify`, with these environment variables."""
     done = subprocess.run(
         [sys.executable, "-c", _VERIFY, *map(str, folders)],
         check=False,

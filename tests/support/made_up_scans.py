@@ -1,4 +1,4 @@
-"""Series of made-up persons on a few voxels, in memory: half of the voxels go together."""
+"""Series of simulated participants on a few voxels, in memory; half of them are correlated."""
 
 import nibabel as nib
 import numpy as np
@@ -9,7 +9,7 @@ MASK = nib.Nifti1Image(np.ones(SHAPE, dtype=np.float32), AFFINE)
 
 
 def scan(seed: int, volumes: int = 24) -> nib.Nifti1Image:
-    """One person's series."""
+    """Return one participant's series."""
     rng = np.random.default_rng(seed)
     values = rng.normal(100.0, 1.0, (*SHAPE, volumes))
     values[0] += 3.0 * rng.normal(size=volumes)
@@ -19,5 +19,5 @@ def scan(seed: int, volumes: int = 24) -> nib.Nifti1Image:
 
 
 def scans(persons: int, start: int = 0) -> list[nib.Nifti1Image]:
-    """As many persons, each of a seed of their own."""
+    """Return series of several participants, each with a seed of their own."""
     return [scan(start + number) for number in range(persons)]

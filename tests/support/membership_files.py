@@ -18,17 +18,17 @@ PLAIN = STUDY.replace("BOOST", "exact").replace("DROPOUTS", "0")
 
 
 def private(number: int) -> Ed25519PrivateKey:
-    """A key by number."""
+    """Return a key by number."""
     return Ed25519PrivateKey.from_private_bytes(bytes([number] * 32))
 
 
 def public(number: int) -> bytes:
-    """Its public half."""
+    """Return the public half of a key by number."""
     return private(number).public_key().public_bytes_raw()
 
 
 def members(handovers: int = 0) -> Roster:
-    """Three sites; the consortium's key is 1, or was handed over from 1 step by step."""
+    """Return three sites; the consortium's key is 1, or was handed over from 1 step by step."""
     found = found_roster(public(1))
     for name, number in (("north", 101), ("east", 102), ("south", 103)):
         found = found.with_site(name, public(number))
@@ -38,7 +38,7 @@ def members(handovers: int = 0) -> Roster:
 
 
 def papers(root: Path, text: str = PLAIN) -> tuple[DemoFolders, Roster]:
-    """Every party's folder and keys, a roster and a signed study; nobody has approved it."""
+    """Write every party's folder and keys, a roster and a signed study that is not approved."""
     place = DemoFolders(root)
     files = place.files
     (root / EXCHANGE).mkdir(parents=True)
@@ -69,7 +69,7 @@ def publish(place: DemoFolders, found: Roster) -> None:
 
 
 def consent(place: DemoFolders, *names: str) -> None:
-    """Have sites approve one run of the study, as the exchange tells it."""
+    """Have sites approve one run of the study that is on the exchange."""
     study = read_signed(place.files.study, read_roster(place.files.roster)).study
     for name in names:
         key = load_identity(place.site(name)).key

@@ -55,7 +55,7 @@ class Office:
         on_demand: bool = True,
         foreign: str = "",
     ) -> None:
-        """Let the service work until so many runs of the schedule are over, and one has told it."""
+        """Let the service work until ``ends`` runs of the schedule are over and one is reported."""
         deadline = time.monotonic() + PATIENCE
         orders = [order]
 
@@ -90,7 +90,7 @@ class Office:
         return [(str(name), str(message)) for name, message in rows]
 
     def opened(self) -> list[tuple[str, str]]:
-        """Those that opened a study: a busy machine lets dates of a schedule pass."""
+        """Return the runs that opened a study, since a busy machine misses dates of a schedule."""
         return [state for state in self.states() if state[0] != NOT_OPENED]
 
     def of_type(self, state: str) -> str:

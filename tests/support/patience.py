@@ -1,4 +1,4 @@
-"""How long a test waits for what it needs before it calls it missing."""
+"""How long a test waits before it reports something as missing."""
 
 PATIENCE = 600
 """Seconds: a machine may have other things to do."""

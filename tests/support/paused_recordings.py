@@ -55,7 +55,7 @@ def length(tape: Tape) -> float:
 
 
 def paused(seed: int = 0, trials: Sequence[int] = (8, 10), pause: int = 30) -> Paused:
-    """Segments with offsets of hundreds of µV between them, and events up to their last sample."""
+    """Return segments with offsets of hundreds of µV, and events up to the last sample."""
     segments = []
     for n, many in enumerate(trials):
         tape = tiny_tape(seed + n, trials=many)
@@ -117,7 +117,7 @@ def write_edf_plus(
 
 
 def write_eeglab(path: Path, tape: Tape, notes: Sequence[Note]) -> None:
-    """Write a .set file; onsets become latencies, of which the first sample has 1."""
+    """Write a .set file; onsets become latencies, where the first sample has 1."""
     places = np.array([(name, 0.0) for name in tape.channels], dtype=[("labels", "O"), ("X", "f8")])
     kinds = [("type", "O"), ("latency", "f8"), ("duration", "f8")]
     rows = [(name, onset * tape.rate + 1, length * tape.rate) for onset, length, name in notes]
@@ -131,7 +131,7 @@ def write_eeglab(path: Path, tape: Tape, notes: Sequence[Note]) -> None:
 
 
 def raw_of(tape: Tape, stim: Sequence[tuple[float, int]] = ()) -> mne.io.RawArray:
-    """MNE's own object, with a trigger channel if there are triggers."""
+    """Return MNE's own object, with a trigger channel if there are triggers."""
     values, names = 1e-6 * tape.signals, list(tape.channels)
     if stim:
         values, names = np.vstack([values, np.zeros((1, values.shape[1]))]), [*names, "STI 014"]
@@ -171,7 +171,7 @@ def _clocked(ending: str, *, in_table: bool) -> Callable[[Path, Paused], None]:
 
 
 def _eeglab(name: str, shift: float, *, in_table: bool) -> Callable[[Path, Paused], None]:
-    """With boundaries between two samples or at one; their duration is that of the removed data."""
+    """Write boundaries between samples or at one, with the duration of the removed data."""
 
     def write(dataset: Path, given: Paused) -> None:
         tape = given.joined
@@ -185,7 +185,7 @@ def _eeglab(name: str, shift: float, *, in_table: bool) -> Callable[[Path, Pause
 
 
 def _listed(ending: str, name: str, shift: float = 0.0) -> Callable[[Path, Paused], None]:
-    """With breaks in the events table only."""
+    """Write breaks only in the events table."""
 
     def write(dataset: Path, given: Paused) -> None:
         tape = given.joined
@@ -215,7 +215,7 @@ def _concatenated(dataset: Path, given: Paused) -> None:
 
 
 def _skipped(*, in_table: bool) -> Callable[[Path, Paused], None]:
-    """With zeros where nothing was acquired, so that onsets are on the clock."""
+    """Write zeros where nothing was acquired, which keeps onsets on the clock."""
 
     def write(dataset: Path, given: Paused) -> None:
         many = round(given.pause * RATE)

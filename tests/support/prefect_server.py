@@ -1,4 +1,4 @@
-"""A real Prefect server in a process of its own, and a place that tampers with what it answers."""
+"""A real Prefect server in a process of its own, and a proxy that alters its answers."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Server:
-    """Where a server answers and keeps what it knows.
+    """Address and files of a server.
 
     Parameters
     ----------
@@ -35,11 +35,11 @@ class Server:
     home: Path
 
     def environment(self, url: str = "", **more: str) -> dict[str, str]:
-        """Environment of a process that uses this server, or another URL in its stead."""
+        """Return the environment of a process that uses this server, or another URL instead."""
         plain = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
         quiet = {k: v for k, v in settings(self.home).items() if "LOGGING" not in k}
         quiet |= {"PREFECT_API_URL": url or self.url, "OMP_NUM_THREADS": "1"}
-        quiet["PREFECT_LOGGING_LEVEL"] = "DEBUG"  # whatever could be told must be seen
+        quiet["PREFECT_LOGGING_LEVEL"] = "DEBUG"  # shows everything that Prefect could log
         return {**plain, **quiet, **more}
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
@@ -48,7 +48,7 @@ class Server:
             return list(connection.execute(query))
 
     def now(self) -> str:
-        """The moment, as the database writes it."""
+        """Return the present moment, as the database writes it."""
         ((now,),) = self.rows("SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')")
         return str(now)
 
@@ -57,11 +57,11 @@ class Server:
         return self._once(lambda: self.rows(query), bool)
 
     def once_gone(self, query: str) -> list[tuple[object, ...]]:
-        """Read the database as soon as it has no such rows; what is left when patience ends."""
+        """Read until no such rows remain, or patience ends; return the remaining rows."""
         return self._once(lambda: self.rows(query), lambda found: not found)
 
     def events(self, *awaited: str, since: str) -> dict[str, str]:
-        """The consortium's events since a moment by name, the last of each, once all are there."""
+        """Return the last event of each name since a moment, once all exist."""
         query = (
             "SELECT event, payload FROM events WHERE event LIKE 'consortium.%'"
             f" AND occurred > '{since}' ORDER BY occurred"
@@ -78,7 +78,7 @@ class Server:
         return found
 
     def written_since(self, moment: str) -> str:
-        """All rows of all tables that were made since a moment, as text."""
+        """Return all rows of all tables that were made since a moment, as text."""
         tables = self.rows(
             "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c"
             " WHERE m.type = 'table' AND c.name = 'created'"
@@ -88,7 +88,7 @@ class Server:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

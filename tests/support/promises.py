@@ -21,13 +21,13 @@ PROMISING = re.compile(
 )
 """Words by which a sentence is taken for a promise."""
 NOT_PROMISES = ("limit", "assumption", "instruction", "definition", "what was printed")
-"""What else a sentence with such a word may be."""
+"""Other reasons for such a word in a sentence."""
 LIMITS = re.compile(r"^(?:## Limits|### Assumptions|\*\*What is not protected|Further limits)")
-"""Where a part begins, up to the next heading or paragraph in bold, that only says what is not."""
+"""Begin of a part about limits, up to the next heading or paragraph in bold."""
 INSTRUCTION = re.compile(
     r"^\W*(?:Choose|Keep|Leave|Put|Ask|Compare|Go|Give|Take|Approve|Install|Back|Do|Don't|Say)\b"
 )
-"""How a sentence begins that instructs the reader."""
+"""First words of a sentence that instructs the reader."""
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 _END = re.compile(r"[.!?](?:\*\*|\))*\s+(?=[^a-z\s])")
@@ -111,7 +111,7 @@ def _is_test(name: str) -> bool:
 
 @cache
 def _functions(path: Path) -> frozenset[str]:
-    """Functions at the top of a file; none of a file that is not there."""
+    """Return the functions at the top of a file; none if the file is missing."""
     if not path.is_file():
         return frozenset()
     body = ast.parse(path.read_text(encoding="utf-8")).body
@@ -120,7 +120,7 @@ def _functions(path: Path) -> frozenset[str]:
 
 @cache
 def attacks() -> frozenset[str]:
-    """Names of all attacks, which are functions of a stage; no module is imported."""
+    """Return the names of all attacks, which are functions of a stage; no module is imported."""
     modules = (ROOT / "tests" / "attacks").glob("attacks_*.py")
     nodes = [node for path in modules for node in ast.parse(path.read_text("utf-8")).body]
     acts = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list]
@@ -128,5 +128,5 @@ def attacks() -> frozenset[str]:
 
 
 def _is_act(node: ast.FunctionDef) -> bool:
-    """Whether a function is given the stage of an attack."""
+    """Return whether a function is given the stage of an attack."""
     return [each.arg for each in node.args.args] == ["stage"]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("consortium", "site_agent", "flows", "relay")
+HELPERS = ("benchmarks", "tests/support")
+"""Folders of measurements, and of the tests' helpers."""
 PAGES = ("guides", "analyses", "explanation", "reference", "replication")
 """Folders of ``docs``."""
 
@@ -69,7 +71,7 @@ RULES: Mapping[str, str] = {
         r"|(^|[.] )Refused:"
     ),
 }
-"""Regular expressions by what they find. An occurrence is a mark."""
+"""Regular expressions by rule. An occurrence is a mark."""
 _RULES = [re.compile(rule, re.MULTILINE) for rule in RULES.values()]
 
 _NO_PROSE = (r"(?s)<!--.*?-->", r"(?s)```.*?```", r"(?m)^    .*$")
@@ -139,7 +141,7 @@ class Module:
                 yield token.string.lstrip("# ")
 
     def summaries(self) -> Iterator[str]:
-        """Yield the docstrings of functions that are no properties or validators."""
+        """Yield the docstrings of functions except properties and validators."""
         for node in self.nodes:
             if isinstance(node, ast.FunctionDef) and not any(map(_is_named, node.decorator_list)):
                 text = ast.get_docstring(node)
@@ -170,9 +172,17 @@ def _is_text(node: object) -> bool:
 
 
 def _is_named(decorator: ast.expr) -> bool:
-    """Whether a decorator makes an attribute, or takes the docstring for a user's text."""
+    """Return whether a decorator makes an attribute, or shows the docstring to users."""
     text = ast.unparse(decorator)
     return any(word in text for word in ("property", "validator", "setter", "command", "callback"))
+
+
+def templates() -> Iterator[str]:
+    """Yield the templates of reports and pages, and the drafts of study files."""
+    for folder in PRODUCT:
+        for ending in ("*.j2", "*.yaml"):
+            for path in sorted((ROOT / folder).rglob(ending)):
+                yield path.read_text(encoding="utf-8")
 
 
 def modules(folders: Iterable[str] = PRODUCT) -> Iterator[Module]:

@@ -40,12 +40,12 @@ class Tape:
 
 
 def write_tape(folder: Path, stem: str, tape: Tape, ending: str) -> Path:
-    """Write a recording and the tables beside it.
+    """Write a recording and the tables next to it.
 
     Parameters
     ----------
     folder : Path
-        The person's ``eeg`` folder; made if it isn't there.
+        The participant's ``eeg`` folder; made if it is missing.
     stem : str
         Name up to ``_eeg``, as ``sub-01_task-oddball``.
     tape : Tape

@@ -32,7 +32,7 @@ DAY = date(2026, 11, 1)
 
 
 def sample_study(**changes: Any) -> Study:
-    """Three hospitals; ``changes`` replace top-level fields."""
+    """Return a study of three hospitals; ``changes`` replace top-level fields."""
     study = parse_study(
         """
         study: three-hospitals
@@ -47,7 +47,7 @@ def sample_study(**changes: Any) -> Study:
 
 
 def box_grid(edge: float = 4.0) -> Grid:
-    """8 x 9 x 10 voxels, a corner left out, x to the left as in many NIfTI files."""
+    """Return 8 x 9 x 10 voxels, a corner left out, x to the left as in many NIfTI files."""
     mask = np.ones((8, 9, 10), dtype=np.bool_)
     mask[:2, :2, :2] = False
     affine = np.diag([-edge, edge, edge, 1.0])
@@ -56,20 +56,20 @@ def box_grid(edge: float = 4.0) -> Grid:
 
 
 def blob(grid: Grid, centre: tuple[float, float, float], width: float) -> NDArray[np.float64]:
-    """Gaussian blob of height 1 at ``centre``, in mm."""
+    """Return a Gaussian blob of height 1 at ``centre``, in mm."""
     distance = ((grid.coordinates - np.array(centre)) ** 2).sum(axis=1)
     return np.exp(-distance / (2 * width**2))
 
 
 def guarantee(mu: float, delta: float = 1e-5) -> Guarantee:
-    """μ and the ε that belongs to it."""
+    """Return μ and its ε."""
     return Guarantee(mu=mu, epsilon=epsilon_of(mu, delta))
 
 
 def sample_report(
     study: Study, unit: Any = "subject", share: float = 0.98, **changes: Any
 ) -> PrivacyReport:
-    """``ROUNDS`` equal releases that spend ``share`` of the promised μ; symmetric noise."""
+    """Report ``ROUNDS`` equal releases that spend ``share`` of the promised μ; symmetric noise."""
     promised = mu_of(study.privacy.epsilon, study.privacy.delta)
     coalition = promised * share / ROUNDS**0.5
     outsider = coalition / 2
@@ -124,11 +124,11 @@ def sample_report(
 
 
 def finished(study: Study, space: Space, result: Result) -> Finished:
-    """The study at its end, with a report whose figures are computed."""
+    """Return the study at its end, with a report whose figures are computed."""
     return finish_result(study, space, result, sample_report(study), DAY)
 
 
 def finished_maps(study: Study, grid: Grid | Mesh, maps: NDArray[Any], **told: Any) -> Finished:
-    """A study of images at its end, with component maps (D x R); ``told`` is of the result."""
+    """Return a study of images at its end, with component maps (D x R)."""
     space = Space(box_grid(), mesh=grid) if isinstance(grid, Mesh) else Space(grid)
     return finished(study, space, Result({"maps": maps}, maps="maps", **told))

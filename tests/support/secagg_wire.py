@@ -31,7 +31,7 @@ def public(name: str) -> bytes:
 
 
 def as_centre(run: str, kind: str, number: int, body: messages.Body) -> bytes:
-    """What a hub of one's own making says."""
+    """Sign a message of a forged hub."""
     return seal(identity(CENTRE), run, CENTRE, kind, number, messages.encode(body))
 
 
@@ -104,7 +104,7 @@ class Consortium:
 
 
 def step_of(machine: Any, method: str) -> Any:
-    """A step of a machine, or of its set-up."""
+    """Return a step of a machine, or of its set-up."""
     return getattr(machine if hasattr(machine, method) else machine.setup, method)
 
 
@@ -120,7 +120,7 @@ class Wire:
         self.parties = {name: self.consortium.party(name) for name in self.consortium.sites}
 
     def call(self, who: str, method: str, *arguments: Any) -> Any:
-        """Every step of every machine goes through here."""
+        """Run a step of a machine; every step goes through here."""
         machine = self.hub if who == CENTRE else self.parties[who]
         result = step_of(machine, method)(*arguments)
         if isinstance(result, bytes | memoryview):
@@ -183,7 +183,7 @@ AnyWire = TypeVar("AnyWire", bound=Wire)
 
 
 def snapshot(value: Any) -> Any:
-    """Everything that a machine remembers, as a comparable value."""
+    """Return a machine's whole state, as a comparable value."""
     if isinstance(value, np.ndarray):
         return value.tobytes()
     if isinstance(value, X25519PrivateKey | Ed25519PrivateKey):
@@ -200,7 +200,7 @@ def snapshot(value: Any) -> Any:
 
 
 def run(wire: AnyWire) -> AnyWire:
-    """Two rounds, the first with a loss."""
+    """Run two rounds, the first with a loss."""
     wire.set_up()
     for number, lost in ((1, ["s2"]), (2, [])):
         values = vectors(wire.parties, 8, seed=number)
@@ -210,7 +210,7 @@ def run(wire: AnyWire) -> AnyWire:
 
 
 def handed(directory: Directory, sent: Mapping[str, bytes], reader: str, run: str) -> bytes:
-    """What a hub hands to a site of share messages that it has not looked at."""
+    """Return a hub's delivery of unread share messages to a site."""
     given = {}
     for site, message in sent.items():
         body = messages.decode(messages.Share, msgspec.msgpack.decode(message)[5], site)
@@ -227,7 +227,7 @@ def with_payload(envelope: bytes, load: bytes | memoryview = b"", manifest: byte
 
 
 def manifest(run: str, site: str, number: int, about: bytes) -> bytes:
-    """What a site signs that sends nothing."""
+    """Return the signed manifest of a site that sends no vector."""
     body = messages.encode(messages.Manifest(about, 32, 0, 0, ()))
     return seal(identity(site), run, site, messages.MANIFEST, number, body)
 
@@ -235,6 +235,6 @@ def manifest(run: str, site: str, number: int, about: bytes) -> bytes:
 def lists(
     run: str, survivors: Sequence[str], lost: Sequence[str], number: int, about: bytes
 ) -> messages.Request:
-    """A request that shows a manifest of every survivor, known or not."""
+    """Return a request that shows a manifest of every survivor, known or not."""
     told = tuple(manifest(run, site, number, about) for site in survivors)
     return messages.Request(about, tuple(survivors), tuple(lost), told)

@@ -60,5 +60,5 @@ def _leave_out(place: DemoFolders, folder: Path) -> None:
 
 
 def hostile_page(root: Path) -> Path:
-    """Its page."""
+    """Write the page of a hostile site."""
     return write_site_page(hostile_site(root), NOW)

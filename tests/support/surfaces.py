@@ -14,12 +14,12 @@ from consortium.kernels.surface_modes import SurfaceModes
 from consortium.views.meshes import MESHES
 
 RADIUS = 60.0
-"""Of a sphere in mm; its area is about that of a hemisphere."""
+"""Radius of a sphere in mm; its area is about that of a hemisphere."""
 
 
 @lru_cache(maxsize=4)
 def sphere(vertices: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points that are spread evenly over a sphere, and the triangles between them."""
+    """Return points that are spread evenly over a sphere, and the triangles between them."""
     place = np.arange(vertices) + 0.5
     height, angle = 1 - 2 * place / vertices, np.pi * (1 + 5**0.5) * place
     flat = np.sqrt(1 - height**2)
@@ -59,7 +59,7 @@ def say_side(path: Path, side: str) -> Path:
 
 
 def wall_of(mesh: str) -> np.ndarray:
-    """Which vertices are cortex: all but some four in a hundred."""
+    """Return which vertices are cortex: all except some four in a hundred."""
     cortex = np.ones(MESHES[mesh].vertices, dtype=bool)
     cortex[: len(cortex) // 24] = False
     return cortex
@@ -82,7 +82,7 @@ def write_values(path: Path, *maps: np.ndarray, packed: bool = True) -> Path:
 
 
 def write_pair(folder: Path, stem: str, space: str, what: str, seed: int = 0) -> None:
-    """Write a person's values of both hemispheres of fsaverage5 or fsaverage6."""
+    """Write a participant's values of both hemispheres of fsaverage5 or fsaverage6."""
     generator = np.random.default_rng(seed)
     for side in "LR":
         values = 2.5 + generator.standard_normal(MESHES[space].vertices)
@@ -120,7 +120,7 @@ def _write_dense(
     steps: object,
     intent: str = "",
 ) -> Path:
-    """Write rows of both cortices, and 1 in what follows them."""
+    """Write rows of both cortices, and 1 in the following models."""
     assert path.suffix == ".nii"
     path.parent.mkdir(parents=True, exist_ok=True)
     rest = np.ones((len(found[0]), sum(map(len, more))))
@@ -132,7 +132,7 @@ def _write_dense(
 
 @lru_cache(maxsize=8)  # nibabel takes a second for the names of all vertices
 def _head_of_dense(described: bytes) -> bytes:
-    """What nibabel writes before the values of walls, more models, steps and an intent."""
+    """Return nibabel's bytes before the values of walls, more models, steps and an intent."""
     walls, more, steps, intent = pickle.loads(described)
     models = [
         nib.cifti2.BrainModelAxis.from_surface(np.flatnonzero(own), len(own), name)
@@ -147,7 +147,7 @@ def _head_of_dense(described: bytes) -> bytes:
 
 
 def below_cortex(voxels: int = 20) -> nib.cifti2.BrainModelAxis:
-    """Voxels of the left thalamus."""
+    """Return voxels of the left thalamus."""
     mask = np.zeros((5, 5, 5), dtype=bool)
     mask.flat[:voxels] = True
     return nib.cifti2.BrainModelAxis.from_mask(mask, "ThalamusLeft", np.eye(4))
@@ -164,14 +164,14 @@ def write_func_pair(folder: Path, stem: str, space: str, sides: list[np.ndarray]
 
 
 def halves_of(mesh: str) -> list[np.ndarray]:
-    """A number at every vertex of both hemispheres."""
+    """Return a number at every vertex of both hemispheres."""
     return [np.full(MESHES[mesh].vertices, value, dtype=np.float32) for value in (2, 3)]
 
 
 def write_parcels(
     path: Path, values: object, names: tuple[str, ...] = ("L_V1", "R_V1"), maps: int = 1
 ) -> Path:
-    """Write a value per parcel, each of some vertices; of a ``.ptseries.nii`` T x parcels."""
+    """Write a value per parcel, each of some vertices; ``.ptseries.nii`` has T x parcels."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cortex = nib.cifti2.BrainModelAxis.from_surface(np.arange(9), 32_492, "CortexLeft")
     made = nib.cifti2.ParcelsAxis.from_brain_models([(name, cortex) for name in names])

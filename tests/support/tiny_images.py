@@ -15,7 +15,7 @@ FUNC = "task-rest_space-MNI152NLin2009cAsym_desc-preproc_bold.nii.gz"
 
 
 def tiny_grid() -> Grid:
-    """Study grid with a margin around the mask."""
+    """Return a study grid with a margin around the mask."""
     mask = np.zeros(SHAPE, dtype=bool)
     mask[1:5, 1:4, 1:3] = True
     mask[1, 1, 1] = False
@@ -23,7 +23,7 @@ def tiny_grid() -> Grid:
 
 
 def tiny_series(seed: int = 0, volumes: int = VOLUMES, shape=SHAPE) -> np.ndarray:
-    """Baseline, trend and noise: what a scan looks like to the loader."""
+    """Return baseline, trend and noise, as in a scan."""
     generator = np.random.default_rng(seed)
     time = np.linspace(-1, 1, volumes)
     slopes = generator.normal(0, 20, (*shape, 1))
@@ -47,7 +47,7 @@ def save_subject(dataset: Path, label: str, data: np.ndarray, affine=AFFINE) -> 
 
 
 def save_confounds(bold: Path, columns: dict[str, np.ndarray], first: str = "") -> Path:
-    """Write the table beside an image; ``first`` replaces every value of the first line."""
+    """Write the table next to an image; ``first`` replaces every value of the first line."""
     stem = bold.name.split("_space-")[0]
     path = bold.with_name(f"{stem}_desc-confounds_timeseries.tsv")
     lines = [[repr(float(x)) for x in row] for row in zip(*columns.values(), strict=True)]

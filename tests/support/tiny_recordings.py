@@ -25,7 +25,7 @@ def tiny_tape(seed: int = 0, trials: int = 24, channels=CHANNELS, rate: int = RA
 
 
 def erp_view(**changes) -> EegView:
-    """Mean over the targets on three of the channels."""
+    """Return a view of the mean over the targets on three of the channels."""
     values = {
         "name": "erp",
         "source": "eeg",
@@ -39,11 +39,11 @@ def erp_view(**changes) -> EegView:
 
 
 def record(dataset: Path, label: str, tape: Tape, ending: str = ".vhdr", run: str = "") -> Path:
-    """Write a person's recording into a BIDS folder."""
+    """Write a participant's recording into a BIDS folder."""
     stem = f"sub-{label}_task-{TASK}{run and f'_run-{run}'}"
     return write_tape(dataset / f"sub-{label}" / "eeg", stem, tape, ending)
 
 
 def table(path: Path, suffix: str) -> Path:
-    """BIDS table beside a recording."""
+    """Return the BIDS table next to a recording."""
     return path.with_name(f"{path.name.split('_eeg.')[0]}_{suffix}.tsv")

@@ -11,7 +11,7 @@ from tests.support.tiny_images import AFFINE, tiny_grid
 
 
 def view_study(*views: dict, **data) -> Study:
-    """A study of some views; images as they are, times a thousandth, unless told otherwise."""
+    """Return a study of some views; by default, images times a thousandth."""
     values = {
         "study": "vectors",
         "sites": ["north", "east", "south", "west"],
@@ -24,7 +24,7 @@ def view_study(*views: dict, **data) -> Study:
 
 
 def view_space(study: Study, components: np.ndarray | None = None) -> Space:
-    """Its space over the tiny grid."""
+    """Return the study's space over the tiny grid."""
     grid = tiny_grid()
     sizes = {"table": lambda v: len(v.labels), "eeg": lambda v: len(v.labels)}
     views = []
@@ -37,7 +37,7 @@ def view_space(study: Study, components: np.ndarray | None = None) -> Space:
 
 
 def image(values: np.ndarray, step: float = 2.0) -> nib.Nifti1Image:
-    """Float32, with the repetition time in seconds."""
+    """Return an image in float32, with the repetition time in seconds."""
     made = nib.Nifti1Image(values.astype(np.float32), AFFINE)
     if values.ndim == 4:
         made.header.set_xyzt_units("mm", "sec")

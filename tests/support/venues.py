@@ -18,7 +18,7 @@ class Venue:
         self._memory = MemoryExchange()
 
     def open(self, patience: float = 10.0) -> Exchange:
-        """Enter as another party."""
+        """Connect as another party."""
         return self._memory
 
     def fill(self, prefix: str, count: int) -> None:

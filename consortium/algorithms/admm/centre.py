@@ -30,7 +30,6 @@ from consortium.algorithms.admm.result import admm_result, gathered_floor
 from consortium.algorithms.admm.site import local_gain, local_model
 from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import (
-    NO_EFFECT,
     Classes,
     class_means,
     expected_accuracy,
@@ -45,7 +44,7 @@ from consortium.algorithms.base import (
     Release,
     Run,
 )
-from consortium.algorithms.simulated_run import train_on_assumed
+from consortium.algorithms.simulated_run import NO_EFFECT, train_on_assumed
 
 
 @dataclass

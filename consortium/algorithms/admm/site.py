@@ -38,7 +38,8 @@ from consortium.privacy.clipping import clip_columns, clip_vector
 
 def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the minimizer of F_i, one number for each explanatory entry and the constant."""
-    (curvature, pull, own), columns = _heard(plan, query), _columns(plan, data)
+    curvature, pull, own = _heard(plan, query)
+    columns = _columns(plan, data)
     pull = clip_vector(pull, _limit(plan, curvature, bound.norm))
     divisor = _divisor(plan, query)
     cost = LogisticCost(columns, np.zeros(columns.shape[1]), curvature, pull, divisor)
@@ -47,7 +48,8 @@ def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> A
 
 def local_gain(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the possible decrease of F_i from θ_i within the trusted distance, one number."""
-    (curvature, pull, own), columns = _heard(plan, query), _columns(plan, data)
+    curvature, pull, own = _heard(plan, query)
+    columns = _columns(plan, data)
     start = clip_vector(own, STEEPEST * plan.length / curvature)
     divisor = _divisor(plan, query)
     pull = clip_vector(pull - curvature * start, _limit(plan, curvature, plan.trust))

@@ -46,7 +46,7 @@ COSTLY = (
     "With analysis.site_constants: false more are detected, but differences between sites count "
     "as links."
 )
-_VIEWS = (("faces", 3), ("erp", 2), ("age", 1))  # of the examples
+_VIEWS = (("faces", 3), ("erp", 2), ("age", 1))  # the examples' views
 
 
 class Cca(CcaPlan):

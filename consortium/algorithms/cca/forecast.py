@@ -1,8 +1,8 @@
 """Forecast of a canonical correlation analysis, only from public numbers.
 
-Assumptions: entries of a view have equal variances and are not correlated, except for one direction
-of every view, whose correlation is the study's `detect`. A view's radius is the headroom times the
-usual one.
+Assumptions: entries of a view have equal variances and are not correlated, except that every view
+has one direction whose correlation is the study's `detect`. A view's radius is the headroom times
+the usual one.
 """
 
 import numpy as np

@@ -234,7 +234,7 @@ def _findings(
     for k in range(len(values)):
         if k >= min(bounded, present):
             pairs.append(Finding(state="withheld"))
-        elif len(solved.spectra) > 2:  # of a mean over pairs of views no interval is known
+        elif len(solved.spectra) > 2:  # a mean over pairs of views has no known interval
             pairs.append(Finding(float(correlations[k])) if k < many else Finding(state="withheld"))
         else:
             low, high = _interval(solved, law, k, generator)

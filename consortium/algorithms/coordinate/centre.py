@@ -37,7 +37,7 @@ from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, report_u
 from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.privacy.view_bounds import Part
 
-_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_VIEWS = (("x", 4), ("y", 1))  # the examples' views
 _DRAWS = 48
 
 
@@ -144,7 +144,8 @@ def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:
 
 def _pooled_level(plan: CoordinatePlan) -> float:
     """Return the noise of an entry if sites' answers are combined as in `pool_sites`."""
-    (planned,), sizes = plan.releases, np.array(plan.shape.units, dtype=np.float64)
+    (planned,) = plan.releases
+    sizes = np.array(plan.shape.units, dtype=np.float64)
     level = round_deviation(planned, plan.shape)
     if planned.released == "sum":
         return level

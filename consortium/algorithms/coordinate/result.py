@@ -17,7 +17,7 @@ from consortium.kernels.entry_variances import entry_variances
 from consortium.kernels.noisy_least_squares import least_squares
 from consortium.privacy.bayesian import bayesian_level
 
-_WHOLE = 1.999  # of the interval from -1 to 1: then nothing is known of a mean
+_WHOLE = 1.999  # width from which an interval counts as all of -1 to 1, and the mean as unknown
 
 
 def pool_sites(plan: CoordinatePlan, release: Release) -> Release:
@@ -123,7 +123,8 @@ def level_table(plan: CoordinatePlan, deviation: float) -> Table:
     """Tabulate every view's level, by itself and with all views that depend on it."""
     parameters = plan.parameters
     bound = plan.bound
-    (epsilon, delta), q = parameters.promise(), parameters.dependence
+    epsilon, delta = parameters.promise()
+    q = parameters.dependence
     what = "the view" if parameters.protects == "view" else "an entry"
     caption = f"ε at δ = {delta:g} of changing only {what}; {epsilon:g} is the participant's."
     columns: tuple[str, ...] = ("view", "entries", "noise of an entry's mean", "ε by itself")

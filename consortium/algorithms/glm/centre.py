@@ -1,8 +1,8 @@
 """`glm`: the effect of a group or a slope on every outcome, adjusted for covariates and for site.
 
 The analysis takes two rounds. The first learns location and scale of the outcomes and regresses the
-contrast on the covariates, with a small share of the budget. The second releases the weighted sum
-of every outcome for the contrast, and for other coefficients only if the study asks for all. Each
+contrast on the covariates, with a small share of the budget. The second releases every outcome's
+weighted sum for the contrast, and for other coefficients only if the study asks for all. Each
 release is one vector of blocks that have bounds and shares of their own. If the contrast compares
 groups, a round before these two releases the number of participants in the group at every site.
 docs/explanation/glm-proof.md defines every sum, with its sensitivity and proof.
@@ -29,7 +29,7 @@ from consortium.algorithms.glm.compare import (
     compare_values,
 )
 from consortium.algorithms.glm.declared import compare_declared
-from consortium.algorithms.glm.estimation import ContrastRound, expected_of
+from consortium.algorithms.glm.estimation import ContrastRound, expected_of, known_effects
 from consortium.algorithms.glm.learned import persons_in, read_first_round
 from consortium.algorithms.glm.look import glm_counts, glm_norms, glm_slope_norms
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -51,6 +51,9 @@ _EXAMPLE: Mapping[str, Any] = {
     "groups": {"north": [2, 1], "east": [1, 0], "south": [2, 2], "west": [1, 1]},
     "norms": {"deviation": 0.5},
     "anyway": True,
+}
+_OPEN = {name: value for name, value in _EXAMPLE.items() if name != "norms"} | {
+    "open": "cohort.tsv"
 }
 _COUNTED = {**_EXAMPLE, "groups": {}, "shares": 0.5}
 _SLOPE = {**_EXAMPLE, "contrasts": {"z": "z1"}, "groups": {}}
@@ -128,6 +131,11 @@ class Glm(GlmPlan):
             mesh=True,
         ),
         Case({**_EXAMPLE, **_SMOOTH}, views=_VERTICES, mesh=True),
+        Case({**_OPEN, "formula": "group1 + z1 + z2"}, views=_VIEWS),
+        Case(
+            {**_OPEN, "formula": "z1 + group1", "contrasts": {"z": "z1"}, "groups": {}},
+            views=_VIEWS,
+        ),
     )
 
     def refuse_hopeless(self) -> None:
@@ -178,7 +186,7 @@ class Glm(GlmPlan):
             learned = replace(learned, adjustment=own)
         expected = expected_of(plan, there, learned)
         sums_of = ContrastRound(plan, there, learned, stage, release)
-        found = estimate_effects(sums_of.outcomes, expected)
+        found = estimate_effects(sums_of.outcomes, expected, known_effects(plan, learned)[0])
         more = FurtherFindings(
             sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None,
             sums_of.means(expected, found, learned) if len(plan.columns.averages) else None,

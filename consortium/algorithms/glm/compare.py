@@ -14,7 +14,7 @@ from consortium.algorithms.glm.rows import rows_of, there_of
 from consortium.base.formatting import number
 from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 
-_OFF = 0.25  # of the participants, in another group than the study expects
+_OFF = 0.25  # tolerated difference of the second group's fraction from the expected one
 _NAMED = 5
 _FEW = 5  # participants: no mean is reported for fewer
 _UNEVEN = 0.25  # asymmetry of the 10th and 90th percentiles around the median
@@ -143,7 +143,7 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         place = int(np.argmax(far))
         found.append(
             f"{_named(columns, far)} are here more than two stated standard deviations from the "
-            f"location in analysis.norms ({number(own[place])} instead of "
+            f"location in {parameters.norms_source} ({number(own[place])} instead of "
             f"{number(stated[place])}). Locations are learned, and a small difference costs little "
             "precision. Check that the unit is the study's."
         )
@@ -152,7 +152,7 @@ def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -
         own, stated = (columns.units * values for values in (scales, usual))
         found.append(
             f"{_named(columns, wide)} vary here by less than a fourth or more than four times the "
-            f"deviation in analysis.norms ({number(own[place])} instead of "
+            f"deviation in {parameters.norms_source} ({number(own[place])} instead of "
             f"{number(stated[place])}). Check that the unit is the study's."
         )
     return tuple(found)

@@ -13,7 +13,7 @@ from consortium.algorithms.glm.rows import unit_means
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 
-_OFF = 0.1  # of a public standard deviation: a larger difference is reported at the site
+_OFF = 0.1  # public standard deviations: a larger difference is reported at the site
 
 
 def declared_means(parameters: GlmParameters, shape: Shape, columns: Columns) -> Array:

@@ -12,20 +12,21 @@ import numpy as np
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.declared import clipped_columns
-from consortium.algorithms.glm.estimation import cut_bias
+from consortium.algorithms.glm.estimation import cut_bias, known_effects
+from consortium.algorithms.glm.kernels.with_open import contradicted
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.kernels.contrast_regression import Effects
 
 REPORTED = "reported"
 """State of an outcome whose numbers are not withheld."""
-_HALF = 0.5  # of an effect's standard error
+_HALF = 0.5  # largest bias, as a fraction of an effect's standard error
 _LEFT = 0.1  # share of a centre's distance from its starting value that may remain as bias
 # Correlation of sites' means and levels in a bias. The 0.7 of the error is half its square.
 _TOGETHER = 0.5
 _MOST_CLIPPED = 0.6
-_MOST_LOST = 0.3  # of an outcome's variance: correlated outcomes lose as much
-_TAIL_PART = 0.4  # of an effect's standard error: the remaining bias varies with its noise
+_MOST_LOST = 0.3  # fraction of an outcome's variance; correlated outcomes lose as much
+_TAIL_PART = 0.4  # fraction of an effect's standard error; the remaining bias varies with its noise
 _CAUSES = {
     "factors of a product": "the mean of a column used in a product or square differs from the "
     "stated one, which biases clipping (correct analysis.covariates)",
@@ -40,8 +41,12 @@ _CAUSES = {
     "unequal deviations": "one of them varies much more than the others, relative to the stated "
     "deviations or, without any, to the columns' limits, and their variances were clipped (state "
     "each outcome's deviation in analysis.norms)",
+    "open slopes": "the open cohort's effects contradict those of the hospitals, and so more of "
+    "them was clipped (name another open cohort)",
 }
 _FAR_FACTOR = 0.75  # public deviations
+_TAKEN = 0.3  # share of an effect of all outcomes that clipping takes
+_FAR_OUTCOME = 3.0  # standard deviations from the open cohort's mean
 # Ratio of standard deviations, and the standard error of the logarithm of a slope's own.
 _FAR_RATIO = 1.2
 _SPREAD_DOUBT = 0.03
@@ -78,6 +83,7 @@ def doubts_of(
         "long tails": _HALF / _TAIL_PART * _tails(found),
         "unequal deviations": np.inf if found.lost.max() > _MOST_LOST else 0.0,
         "clipped": np.inf if clipped > _MOST_CLIPPED else 0.0,
+        "open slopes": _wrong_slopes(plan, found, learned),
     }
     causes = _CAUSES | {
         "location": _centre_sentence(plan, learned),
@@ -123,10 +129,11 @@ def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
     """Return warnings on stated standard deviations that contradict those of the first round."""
     found = list[str]()
     doubt = learned.norms.doubt / 2
+    source = "analysis.norms.deviation" if plan.open is None else "the open cohort"
     if plan.in_stated_units and _contradicts(learned.ratio, doubt):
         found.append(
             f"Outcomes vary within groups and sites {learned.ratio:.2g} times as much as "
-            "analysis.norms.deviation states. The plan's forecast is for the stated number."
+            f"{source} states. The plan's forecast is for the stated number."
         )
     spread = learned.spread / plan.design.unit
     if plan.columns.slope and _contradicts(spread, _SPREAD_DOUBT):
@@ -135,7 +142,46 @@ def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
             "study expects. State the standard deviation within sites, analysis.covariates with "
             "'within', for a correct forecast."
         )
+    if plan.open is not None:
+        found += _far_outcomes(plan, learned)
     return tuple(found)
+
+
+def _far_outcomes(plan: GlmPlan, learned: Learned) -> list[str]:
+    """Return a warning on outcomes that are far from the open cohort's, as in another unit."""
+    norms = learned.norms
+    far = np.abs(norms.shift) / norms.factor > _FAR_OUTCOME
+    if not far.any():
+        return []
+    first = plan.columns.labels[int(np.argmax(far))][1]
+    sentence = (
+        f"{int(far.sum())} of {plan.outcomes} outcomes ('{first}' is one) are more than "
+        f"{_FAR_OUTCOME:g} standard deviations from the open cohort's mean. Check that its table "
+        "has the study's units."
+    )
+    return [sentence]
+
+
+def _wrong_slopes(plan: GlmPlan, found: Effects, learned: Learned) -> float:
+    """Return the bias from an open cohort's slopes that contradict the effects; otherwise 0.
+
+    Formula: 0.3 √(d̄² - Var d̄), with d̄ the mean over outcomes of the effects less these slopes.
+    Clipping shrinks the mean of all outcomes. It took 0.2 to 0.5 of it on real participants.
+    """
+    if plan.open is None or not plan.open.knows_contrast:
+        return 0.0
+    opened = known_effects(plan, learned)[0]
+    along, whole = plan.likeness.decode(
+        plan.likeness.decode(np.column_stack([opened, np.ones(plan.outcomes)]))
+    ).T  # R^½ of slopes and of ones
+    shared = float(along @ along / (opened @ opened))
+    effects = found.each.effects
+    errors = found.each.errors
+    if not contradicted(effects, errors, opened, shared):
+        return 0.0
+    chance = float(np.mean(np.square(errors)) * (whole @ whole)) / plan.outcomes**2
+    left = float(np.mean(effects - opened)) ** 2 - chance
+    return _TAKEN * math.sqrt(max(left, 0.0))
 
 
 def _contradicts(ratio: float, doubt: float) -> bool:
@@ -163,6 +209,8 @@ def _centre_sentence(plan: GlmPlan, learned: Learned) -> str:
     far = float(np.sqrt(np.mean(np.square(norms.shift)))) / norms.factor
     stated = plan.parameters.norms.location is not None
     place = "stated" if stated else "initial"
+    if plan.open is not None:
+        place = "open cohort's"
     return f"they are about {far:.2g} of their standard deviations from the {place} location"
 
 

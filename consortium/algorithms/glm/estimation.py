@@ -110,6 +110,16 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     )
 
 
+def known_effects(plan: GlmPlan, learned: Learned) -> Array:
+    """Return the open cohort's slopes, which sites subtracted, in learned deviations: (1 + p) x V.
+
+    They are 0 without an open cohort.
+    """
+    if plan.open is None:
+        return np.zeros((1 + plan.covariates, plan.outcomes))
+    return np.asarray(plan.open.slopes.T / learned.scales)
+
+
 def cut_bias(plan: GlmPlan, learned: Learned) -> float:
     """Return the possible bias of a group's effects from the clipping of covariates."""
     if plan.columns.slope or not plan.covariates or plan.shape.noise == 0:
@@ -252,6 +262,7 @@ class ContrastRound:
         )
         correlation = self.plan.parameters.norms.correlation
         adjustment = learned.adjustment
+        offset = averages @ known_effects(self.plan, learned)[0]
         return mean_effects(
             sums=outcomes,
             means=sums,
@@ -260,12 +271,14 @@ class ContrastRound:
             found=found,
             adjustment=adjustment,
             correlation=correlation,
+            turned=self.plan.likeness.decode(averages.T),
+            offset=offset,
         )
 
     def coefficients(self, expected: Expected, found: Effects, learned: Learned) -> Coefficients:
         """Return all coefficients of the formula."""
         factors = self.plan.importance, self._ratio, self.there.information[1]
-        return solve_coefficients(
+        solved = solve_coefficients(
             rows=self.rows,
             adjustment=learned.adjustment,
             found=found,
@@ -274,6 +287,7 @@ class ContrastRound:
             expected=expected,
             tails=self.tails,
         )
+        return replace(solved, values=solved.values + known_effects(self.plan, learned))
 
     @property
     def _ratio(self) -> float:

@@ -18,10 +18,11 @@ import numpy as np
 
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.kernels.outcome_correlation import (
-    BasisCorrelation,
     EqualCorrelation,
     OutcomeCorrelation,
+    SummedCorrelation,
 )
+from consortium.algorithms.glm.open_table import Curve
 from consortium.algorithms.glm.persons import standardize_outcomes
 from consortium.algorithms.glm.rows import RowsTable, Table, WithinUnits
 from consortium.privacy.clipping import clip_columns, clip_factors, column_norms, finite_values
@@ -110,6 +111,8 @@ class Outcomes:
     """Deviations of rows within units of several rows."""
     differs: Array | None = None
     """Weights of these rows, less their unit's mean: K x n."""
+    curve: Curve | None = None
+    """Curve of an open cohort."""
 
     def __len__(self) -> int:
         """Return V."""
@@ -124,14 +127,14 @@ class Outcomes:
         """Sums over each participant's outcomes."""
         many = self.table.shape[1] if self.within is None else len(self.within.weight)
         basis = 0
-        if isinstance(self.likeness, BasisCorrelation):
+        if isinstance(self.likeness, SummedCorrelation):
             basis = self.likeness.released
         differs = self.differs is not None
         heights = basis, 3 * differs, basis * differs
         total = OutcomeSums(*np.zeros((3, many)), *(np.zeros((rows, many)) for rows in heights))
         for rows in self._slices:
             self._add(total, rows)
-        if isinstance(self.likeness, BasisCorrelation):
+        if isinstance(self.likeness, SummedCorrelation):
             return total._replace(squares=self.likeness.squares(total.basis))
         return total
 
@@ -143,7 +146,7 @@ class Outcomes:
     @cached_property
     def sizes(self) -> Array:
         """‖R^-¼u‖ of each participant."""
-        if isinstance(self.likeness, BasisCorrelation):
+        if isinstance(self.likeness, SummedCorrelation):
             return column_norms(self._basis[0])
         sums = self.sums
         return self._sizes(sums.squares, sums.outcomes, lambda part, _: part.turned)
@@ -156,7 +159,7 @@ class Outcomes:
         weights : array, length n
             w.
         """
-        if isinstance(self.likeness, BasisCorrelation):
+        if isinstance(self.likeness, SummedCorrelation):
             own = self._basis[0]
             added = self._added_basis[0]
             return column_norms(added), column_norms(weights * own + added)
@@ -239,7 +242,7 @@ class Outcomes:
         values, known, added = self._read(rows)
         last = rows.stop >= len(self)
         more = None
-        if isinstance(self.likeness, BasisCorrelation):
+        if isinstance(self.likeness, SummedCorrelation):
             own = self._of_basis(self._basis, rows, last)
             if added is not None:
                 more = self._of_basis(self._added_basis, rows, last)
@@ -254,7 +257,7 @@ class Outcomes:
         return Coded(self.likeness.encode(values, sums / len(self)), lambda: values)
 
     def _of_basis(self, basis: tuple[Array, Array], rows: slice, last: bool) -> Coded:
-        assert isinstance(self.likeness, BasisCorrelation)  # noqa: S101 - for the type checker
+        assert isinstance(self.likeness, SummedCorrelation)  # noqa: S101 - for the type checker
         numbers, left = basis
         return Coded(numbers if last else numbers[:0], partial(self.likeness.maps, left, rows))
 
@@ -268,7 +271,7 @@ class Outcomes:
         return self._in_basis(self.sums.added_basis)
 
     def _in_basis(self, sums: Array) -> tuple[Array, Array]:
-        assert isinstance(self.likeness, BasisCorrelation)  # noqa: S101 - for the type checker
+        assert isinstance(self.likeness, SummedCorrelation)  # noqa: S101 - for the type checker
         return self.likeness.weighed(sums), self.likeness.left(sums)
 
     def _sizes(
@@ -292,7 +295,7 @@ class Outcomes:
         if added is not None:
             for sums, each in zip(total.added, (added, added**2, added * values), strict=True):
                 sums += each.sum(axis=0)
-        if isinstance(self.likeness, BasisCorrelation):
+        if isinstance(self.likeness, SummedCorrelation):
             self.likeness.add(total.basis, values, rows)
             if added is not None:
                 self.likeness.add(total.added_basis, added, rows)
@@ -327,6 +330,8 @@ class Outcomes:
             taken = np.ascontiguousarray(taken)
         elif taken.strides[0] > taken.strides[1]:
             taken = np.asfortranarray(taken)  # operations by participant are contiguous
+        if self.curve is not None:
+            taken = taken - self.curve.at(rows)
         return standardize_outcomes(taken, self.location[rows], self.scales[rows], self.limit)
 
 

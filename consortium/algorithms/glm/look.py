@@ -17,6 +17,7 @@ from consortium.algorithms.glm.in_parts import (
 )
 from consortium.algorithms.glm.persons import (
     Persons,
+    curve_of,
     persons_of,
     sides_of,
     sloped_persons_of,
@@ -104,6 +105,7 @@ def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -
         limit=_FARTHEST,
         likeness=plan.likeness,
         within=people.within,
+        curve=curve_of(plan, people),
     )
     kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
     reach = blocks.block("location").norm

@@ -7,8 +7,10 @@ from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
+    EqualCorrelation,
 )
 from consortium.algorithms.glm.learned import Learned
+from consortium.algorithms.glm.open_table import OpenNorms
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count, number
@@ -29,6 +31,7 @@ def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
         _model(plan, persons),
         _units(plan, learned),
         *((_basis(plan.likeness),) if isinstance(plan.likeness, BasisCorrelation) else ()),
+        *((_open(plan, plan.open),) if plan.open is not None else ()),
         *((_clipping(plan),) if plan.shape.noise > 0 else ()),
         _sites(plan),
         *((_adjustment(plan, learned.adjustment),) if plan.covariates else ()),
@@ -75,7 +78,9 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
     columns = f"; columns with limits at {COVARIATE_LIMIT:g} of their own" if limited else ""
     norms = plan.parameters.norms
     start = "the middle and an eighth of the width of their limits"
-    if norms.complete:
+    if plan.open is not None:
+        start = "those of the open cohort"
+    elif norms.complete:
         start = "stated norms"
     elif norms.location is not None or norms.deviation is not None:
         start = "norms that were stated in part"
@@ -84,6 +89,8 @@ def _units(plan: GlmPlan, learned: Learned) -> str:
     drawn = ", and shrunk towards these values in proportion to their noise" if noisy else ""
     cut = f", and clipped at {plan.design.outcome_limit:g} of them{columns}" if noisy else ""
     unit = "stated" if plan.in_stated_units else "learned"
+    if plan.open is not None:
+        unit = "the open cohort's"
     return (
         f"Outcomes' locations, and one factor of all standard deviations ({factor}), were learned "
         f"in the first round, starting from {start}{drawn}. Outcomes were expressed in total "
@@ -102,11 +109,38 @@ def _basis(likeness: BasisCorrelation) -> str:
     )
 
 
+def _open(plan: GlmPlan, found: OpenNorms) -> str:
+    labels = [plan.columns.group.label, *(e.label for e in plan.columns.covariates_of)]
+    known = [label for label, there in zip(labels, found.fit.varied, strict=True) if there]
+    curve = ""
+    if known:
+        curve = (
+            f" Its least-squares slopes on {_listed(known)} within its sites, multiplied by a "
+            "participant's columns, were subtracted from the outcomes before clipping, and its "
+            "slope of the contrast was added to the effects again."
+        )
+    second = ""
+    if found.knows_contrast:
+        second = (
+            " A second estimate shrinks the effects towards the open cohort's, in proportion to "
+            "the noise of the difference (empirical Bayes)."
+        )
+    return (
+        f"Locations, standard deviations and correlations of the outcomes were taken from "
+        f"{count(found.persons, 'participant')} of an open cohort at "
+        f"{count(found.sites, 'site')}.{curve}{second}"
+    )
+
+
 def _clipping(plan: GlmPlan) -> str:
     weighed = "the inverse fourth root of their covariance"
     if not isinstance(plan.likeness, BasisCorrelation):
         correlation = number(plan.parameters.norms.correlation)
         weighed = f"the inverse fourth root of their stated correlation ({correlation})"
+    if plan.open is not None:
+        weighed = "the inverse fourth root of their correlation in the open cohort"
+        if isinstance(plan.likeness, EqualCorrelation):
+            weighed += f" (mean {correlation})"
     columns = ""
     tails = ""
     if plan.design.tail_shares:

@@ -16,7 +16,6 @@ from pydantic import (
 
 from consortium.algorithms.base import AnalysisParameters
 from consortium.algorithms.glm.formula import CONTRASTED, TERM, factors, without_levels, written_out
-from consortium.algorithms.glm.stats_model import StatsModel, formula_of
 from consortium.algorithms.units import Units
 from consortium.base.frozen_model import FrozenModel
 from consortium.errors import StudyError
@@ -31,6 +30,7 @@ _FEW_OFF = 10
 number of participants."""
 # A coefficient, for one standard deviation of its column, is then as precise as the contrast.
 _IMPORTANCE = 0.5
+_EXPLAINED = 0.15
 
 Deviation = Annotated[float, Field(ge=1e-12, le=1e12)]
 Location = Annotated[float, Field(ge=-1e12, le=1e12)]
@@ -90,20 +90,16 @@ class GlmParameters(AnalysisParameters):
 
     outcomes: ViewName | Annotated[tuple[ViewName, ...], Field(min_length=1)]
     """View, or views, with the outcomes. Every entry of them is regressed."""
-    formula: Annotated[str, StringConstraints(max_length=2000)] = ""
+    formula: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
     """Predictors, with + between them, as in `diagnosis + age + sex`. `diagnosis * age` means both
     columns and their product, `diagnosis:age` only the product, and `I(age**2)` a square. A column
     of several levels is replaced by dummy columns of every level except the first. Every site has a
     constant of its own."""
-    contrasts: Contrasts | Literal["all"] = Field(default_factory=dict)
+    contrasts: Contrasts | Literal["all"]
     """Name and column of the effect to estimate: a column of two levels (the second minus the
     first), `column=level` for a column with more, or a column with limits or a product, for its
     slope. Or 'all' for every coefficient, from which `consortium contrast` computes others without
     further privacy loss; the formula's first column then has the smallest errors."""
-    model: StatsModel | None = None
-    """BIDS Stats Model instead of `formula` and `contrasts`: the content of its file, which is also
-    YAML. It has one node of level Dataset; limits and levels of its columns are the study's. A
-    model without an exact equivalent is rejected."""
     groups: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
     """Nominal number of participants of each level of the contrast's column, in the levels' order,
     by site. The plan and its forecast use these numbers; the true ones are released with noise in a
@@ -129,7 +125,7 @@ class GlmParameters(AnalysisParameters):
     """Largest expected difference of the groups in a covariate, in its standard deviations. State
     it if groups differ much, as the sexes do in head size (about 1.2): the budget and the forecast
     depend on it."""
-    explained: float = Field(default=0.15, gt=0, lt=1)
+    explained: float = Field(default=_EXPLAINED, gt=0, lt=1)
     """Fraction of an outcome's variance that the covariates explain, from the literature: a value
     that is too small makes p-values slightly too small if noise is large."""
     detect: float = Field(default=0.5, gt=0, le=10)
@@ -157,32 +153,12 @@ class GlmParameters(AnalysisParameters):
     """With `basis: smooth` only: shortest wavelength in mm, about twice the finest detail. By
     default 1.25 to 2.5 times the smoothness, longer with more noise, among those that the voxels
     and a thousand maps allow."""
+    open: str | None = None
+    """Table of an open cohort next to the study file: one row for each participant, and a column
+    for each outcome and for those columns of the formula that it has, in the study's units. It
+    replaces `norms` and `explained`, and gives the default of `covariates`."""
     _views: tuple[View, ...] = PrivateAttr(default=())
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_model(cls, values: Any, info: ValidationInfo) -> Any:
-        if not isinstance(values, dict) or values.get("model") is None:
-            return values
-        model = values["model"]
-        if isinstance(model, str):
-            raise ValueError(
-                "model: must be the content of the model's file, got a name. Sites approve a "
-                "single file; copy the content into it."
-            )
-        views = (info.context or {}).get("features") or ()
-        outcomes = values.get("outcomes", ())
-        levels = {
-            name: column.levels
-            for view in views
-            if view.name not in ((outcomes,) if isinstance(outcomes, str) else outcomes)
-            for name, column in view.single_columns
-        }
-        formula, contrasts = formula_of(StatsModel.model_validate(model), levels)
-        said = {"formula": formula, "contrasts": contrasts}
-        if any(values.get(name) and values[name] != own for name, own in said.items()):
-            raise ValueError("model: it replaces formula and contrasts. Remove these.")
-        return {**values, **said}
+    _open_norms: Any = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -197,7 +173,7 @@ class GlmParameters(AnalysisParameters):
     @model_validator(mode="before")
     @classmethod
     def _one_contrast(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("contrasts"):
+        if isinstance(values, dict) and "contrasts" in values:
             asked = values["contrasts"]
             if asked != "all" and not (isinstance(asked, dict) and len(asked) == 1):
                 raise ValueError(
@@ -209,8 +185,6 @@ class GlmParameters(AnalysisParameters):
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> GlmParameters:
         self._views = tuple((info.context or {}).get("features") or ())
-        if not self.formula or not self.contrasts:
-            raise ValueError("formula: either 'formula' and 'contrasts' or 'model' is required")
         terms = self.terms
         if len(terms) > _MOST_TERMS:
             raise ValueError(f"formula: must have at most {_MOST_TERMS} columns and products")
@@ -230,6 +204,7 @@ class GlmParameters(AnalysisParameters):
         if self.shares is not None and self.groups:
             raise ValueError("shares: 'groups' already states the expected fractions. Remove one.")
         self._check_basis()
+        self._check_open()
         self._check_units()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
@@ -263,6 +238,39 @@ class GlmParameters(AnalysisParameters):
             raise ValueError("smoothness: is required by 'basis: smooth'")
         if self.importance or self.averages or len(self.outcome_views) > 1:
             raise ValueError("basis: smooth requires one contrast of one view, without averages")
+
+    def _check_open(self) -> None:
+        if self.open is None:
+            return
+        for name, usual in (("norms", Norms()), ("explained", _EXPLAINED)):
+            if getattr(self, name) != usual:  # an approval states defaults
+                raise ValueError(f"{name}: is taken from the open cohort. Remove {name}.")
+        if not self.open.endswith((".tsv", ".csv")):
+            raise ValueError("open: must be a table of participants (.tsv or .csv)")
+        if self.smooth:
+            raise ValueError(
+                "open: requires outcomes with a column each, so 'basis: smooth' is not possible. "
+                "Remove one of them."
+            )
+
+    @property
+    def open_file(self) -> str | None:
+        """File of an open cohort next to the study file."""
+        return self.open
+
+    @property
+    def open_norms(self) -> Any:
+        """`OpenNorms` that norms and covariates were taken from; None if a study states them."""
+        return self._open_norms
+
+    def take_open_norms(self, found: Any) -> None:
+        """Keep the `OpenNorms` that norms and covariates were taken from."""
+        self._open_norms = found
+
+    @property
+    def norms_source(self) -> str:
+        """Name of what states the norms, for people."""
+        return "analysis.norms" if self.open is None else "the open cohort"
 
     @property
     def declared(self) -> tuple[str, ...]:

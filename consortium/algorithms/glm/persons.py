@@ -10,6 +10,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.glm.declared import clipped_columns
 from consortium.algorithms.glm.groups import capped_weights
+from consortium.algorithms.glm.open_table import Curve
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.rows import (
     Table,
@@ -43,6 +44,9 @@ class Persons:
     Outcomes depend on this value and not on the clipped one."""
     within: WithinUnits | None = None
     """Deviations of rows for units of several rows. All other fields are then means of units."""
+    whole: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    """Column of the contrast and covariates of every row, as an open cohort's curve takes them,
+    (1 + p) x n; empty without one."""
 
 
 def persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
@@ -52,9 +56,11 @@ def persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
     group = table[plan.columns.group.row].astype(np.float64)
     x, kept = _covariates(plan, table, query.site)
     kept &= np.isfinite(group)
+    sides = np.where(group > plan.columns.threshold, 0.5, -0.5)
+    whole = _whole_columns(plan, np.vstack([sides, x]) * kept, query.site)
     x = clip_columns(x, plan.design.covariate_reach) * kept
     contrast = np.where(kept, (group > plan.columns.threshold) - own, 0.0)
-    found = Persons(contrast, x, weight, max(own, 1 - own), kept)
+    found = Persons(contrast, x, weight, max(own, 1 - own), kept, whole=whole)
     units = plan.parameters.units
     return found if units is None else _by_unit(plan, units, found, table, many)
 
@@ -71,6 +77,7 @@ def sloped_persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
         largest=0.0,
         kept=kept,
         column=columns[0] * kept,
+        whole=_whole_columns(plan, columns * kept, query.site),
     )
     units = plan.parameters.units
     return found if units is None else _by_unit(plan, units, found, table, many)
@@ -110,7 +117,23 @@ def _by_unit(plan: GlmPlan, units: Units, rows: Persons, table: Table, many: int
         kept=kept,
         column=column,
         within=own,
+        whole=rows.whole,
     )
+
+
+def _whole_columns(plan: GlmPlan, columns: Array, site: int) -> Array:
+    """Return columns with the site's declared means added again, for an open cohort's curve."""
+    if plan.open is None:
+        return np.zeros((0, columns.shape[1]))
+    declared = np.nan_to_num(plan.declared[site])
+    whole = columns.copy()
+    whole[len(whole) - len(declared) :] += declared[:, None]
+    return whole
+
+
+def curve_of(plan: GlmPlan, people: Persons) -> Curve | None:
+    """Return the curve of an open cohort for a site's participants; None without one."""
+    return None if plan.open is None else Curve(plan.open.slopes, people.whole)
 
 
 def _complete(table: Table, entries: Array) -> Array:

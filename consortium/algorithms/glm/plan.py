@@ -39,6 +39,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     EqualCorrelation,
     OutcomeCorrelation,
 )
+from consortium.algorithms.glm.open_table import OpenNorms, with_open_table
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.ring import log_block, squares_block
 from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly_alike
@@ -79,6 +80,9 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
     def __init__(
         self, parameters: GlmParameters, shape: Shape, outcomes: int | None = None
     ) -> None:
+        self.open: OpenNorms | None = None
+        if parameters.open is not None:
+            parameters, self.open = with_open_table(parameters, shape)
         super().__init__(parameters, shape)
         self.columns: Columns = resolve(parameters, shape)
         self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
@@ -100,8 +104,15 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
             places = smooth_places(parameters, shape)
             self.cutoff, self.design = self._smooth_design(places, cutoffs_of(parameters, places))
         else:
-            correlation = parameters.norms.correlation
-            self.design = self._design(EqualCorrelation(self.outcomes, correlation))
+            self.design = self._design(self._correlation)
+
+    @property
+    def _correlation(self) -> OutcomeCorrelation:
+        """Correlation of an open cohort that is large enough, or the same for all outcomes."""
+        known = None if self.open is None else self.open.matrix
+        if known is not None and known.entries == self.outcomes:
+            return known
+        return EqualCorrelation(self.outcomes, self.parameters.norms.correlation)
 
     def _design(self, likeness: OutcomeCorrelation) -> Design:
         parameters = self.parameters
@@ -344,11 +355,15 @@ class GlmPlan(AnalysisPlan[GlmParameters]):
 
     @property
     def computed(self) -> dict[str, Array | float]:
-        """Chosen bound, and the coefficients of a test image in the smooth basis."""
+        """Chosen bound, norms of an open cohort, and a test image in the released numbers."""
         found: dict[str, Array | float] = {
             "height": self.choice.height,
             "contrast-reach": self.choice.contrast_reach,
         }
+        if self.open is not None:
+            known = self.likeness.encode(np.cos(np.arange(self.outcomes))[:, None])
+            found |= {"open": known, "open-slopes": self.open.slopes}
+            found |= {"open-location": self.columns.location, "open-deviation": self.deviation}
         if isinstance(self.likeness, BasisCorrelation):
             image = np.cos(np.arange(self.likeness.entries))[:, None]
             found |= {"cutoff": self.cutoff, "basis": self.likeness.encode(image)}

@@ -13,6 +13,11 @@ from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN, clipped_at
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.learned import Learned
+from consortium.algorithms.glm.open_power import (
+    caption_with_open,
+    check_gain,
+    rows_with_open,
+)
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.worth import POOLED
 from consortium.errors import StudyError
@@ -204,9 +209,10 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
     costs a run.
     """
     if learned.norms.lost:
+        remedy = "state analysis.norms" if plan.open is None else "name an open cohort"
         return (
             "the outcomes are so far from their norms, or limits, that neither location nor scale "
-            "could be learned; state analysis.norms in the outcomes' unit"
+            f"could be learned; {remedy} in the outcomes' unit"
         )
     # The correlation of sites' levels with covariates is assumed, so it does not stop a study.
     adjustment = learned.adjustment
@@ -336,11 +342,12 @@ def check_worth(plan: GlmPlan) -> Forecast:
             f"coefficients, which must be at most the {sum(sizes)} participants. Remove columns."
         )
     found = forecast_power(plan)
-    reason = (
-        why_hopeless(plan, found) if plan.shape.noise > 0 and not plan.parameters.anyway else ""
-    )
+    if plan.shape.noise == 0 or plan.parameters.anyway:
+        return found
+    reason = why_hopeless(plan, found)
     if reason:
         raise StudyError(f"field 'analysis': this study is hopeless: {reason}.")
+    check_gain(plan, found.error)
     return found
 
 
@@ -379,9 +386,9 @@ def tabulate_power(plan: GlmPlan) -> Table:
         f"Expected errors of effects on {count} outcomes, in standard deviations within groups and "
         "sites: in total, from sampling only, and of the most precise site without noise. The "
         "least detectable effect is detected with power 0.8. "
-        f"{_effective(plan, found['as it is'][1])}",
+        f"{_effective(plan, found['as it is'][1])}{caption_with_open(plan)}",
         ("study", "error", "chance alone", "least detectable", "largest site", "worth it"),
-        tuple(rows),
+        (*rows, *rows_with_open(plan, found["as it is"][1].error)),
     )
 
 

@@ -23,12 +23,15 @@ from consortium.algorithms.glm.doubts import (
     states_of,
     withheld_by,
 )
+from consortium.algorithms.glm.estimation import known_effects
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
 )
+from consortium.algorithms.glm.kernels.with_open import shrink_to_open
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
+from consortium.algorithms.glm.open_power import open_sentences
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import DETECTABLE, update_forecast
 from consortium.algorithms.glm.smooth import basis_sentences
@@ -80,6 +83,7 @@ def effects_result(
         "withheld": withheld,
         **own,
         "deviation": learned.scales * plan.columns.units / learned.unit,
+        **_with_open(plan, found, learned, withheld),
         **({"coverage": learned.norms.shares.values} if parameters.gaps else {}),
     }
     numbers = {
@@ -122,6 +126,26 @@ def effects_result(
     hidden = _loadings(plan, withheld) > 0
     drawn = partial(Result, loadings="loadings", drawn="found", withheld=hidden)
     return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
+
+
+def _with_open(
+    plan: GlmPlan, found: Effects, learned: Learned, withheld: Array
+) -> dict[str, Array]:
+    """Return the open cohort's effects, and those of both, with errors; none if it has none."""
+    if plan.open is None or not plan.open.knows_contrast:
+        return {}
+    fit = plan.open.fit
+    opened = learned.unit * known_effects(plan, learned)[0]
+    both = shrink_to_open(
+        effects=learned.unit * found.each.effects,
+        errors=learned.unit * found.each.errors,
+        opened=opened,
+        error=fit.error,
+        between=fit.between,
+        freedom=min(plan.likeness.freedom, plan.outcomes),
+    )
+    combined = {"with_open": both.values, "with_open_error": both.errors}
+    return {"open": opened, **_published(combined, withheld)}
 
 
 def _published(arrays: dict[str, Array], withheld: Array) -> dict[str, Array]:
@@ -209,6 +233,7 @@ def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
         *basis_sentences(plan.likeness),
         *count_sentences(plan),
         *declared_sentences(plan.parameters),
+        *open_sentences(plan),
         *(() if plan.parameters.units is None else (plan.parameters.units.explained,)),
     )
 

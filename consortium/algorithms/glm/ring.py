@@ -15,8 +15,8 @@ if there are two or more others. It is z(a, x) if a is the only other one, and 0
 other. Replacing x at one position by y at another moves T by the difference of two such D.
 
 Logarithms of distances. z is the logarithm of a squared distance, clipped to -m and m, or 0 if one
-of the two is excluded. If a, x and c count, one of the distances from x is at least half of that
-between a and c, so one of the logarithms is at least z(a, c) - ln 4, and the other one at least -m:
+of the two is excluded. If a, x and c count, at least one distance from x is half of that between a
+and c or more, so one of the logarithms is at least z(a, c) - ln 4, and the other one at least -m:
 
     -(m + ln 4)/2 <= D <= 3 m/2.
 

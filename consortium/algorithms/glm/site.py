@@ -18,6 +18,7 @@ from consortium.algorithms.glm.in_parts import (
 )
 from consortium.algorithms.glm.persons import (
     Persons,
+    curve_of,
     persons_of,
     sloped_persons_of,
 )
@@ -119,6 +120,7 @@ def _second_round(
         likeness=plan.likeness,
         within=people.within,
         differs=weights.within,
+        curve=curve_of(plan, people),
     )
     reach = plan.choice.reach
     averages = plan.columns.averages

@@ -17,6 +17,11 @@ ERRORS = "coefficients-errors"
 _COMMON = ("freedom", "doubt")
 _NUMBERS = ("effect", "error", "t", "p", "q", "low", "high")
 _EFFECTS = ("view", "entry", *_NUMBERS, "found", "state", "deviation")
+_WITH_OPEN = ("open", "with_open", "with_open_error")
+_NOT_ALONE = (
+    " Columns open and with_open are not only of the hospitals: open is the effect in the open "
+    "cohort, and with_open the hospitals' effect shrunk towards it in proportion to noise."
+)
 _MEANS = ("group", "outcomes", *_NUMBERS, "found", "state")
 _MISSING = "n/a"
 _NOTE = (
@@ -48,6 +53,11 @@ _ABOUT = {
     "and sites; without one, an eighth of the width of its limits times a factor that was learned "
     "for all outcomes together, which is not an estimate of this outcome's own. Times it, effect, "
     "error and interval are in the outcome's own unit.",
+    "open": "Effect in the open cohort, which has no noise: not of the hospitals.",
+    "with_open": "Effect of the hospitals, shrunk towards that of the open cohort in proportion to "
+    "the noise of their difference: not only of the hospitals, and not for discoveries.",
+    "with_open_error": "Standard error of with_open, if both populations differ by outcome as "
+    "estimated from all outcomes together.",
 }
 
 
@@ -76,10 +86,10 @@ def effect_meaning(plan: GlmPlan) -> str:
     if plan.columns.slope:
         return f"Change of the outcome, {unit}, with one public standard deviation of the column."
     one, other = group.compared
-    named = f"of '{one}' from '{other}'" if one else "of the second group from the first"
+    named = f"'{one}' from '{other}'" if one else "the second group from the first"
     own = plan.columns.products.rows
     where = ", at the public means of its factors in products" if (own == group.row).any() else ""
-    return f"Difference {named}, {unit}{where}."
+    return f"Difference of {named}, {unit}{where}."
 
 
 def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[str]) -> Table:
@@ -92,18 +102,20 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[s
             *plan.columns.labels[v],
             *_numbers(plan, arrays, v, states[v]),
             float(arrays["deviation"][v]),
+            *(_number(arrays[name][v]) for name in _WITH_OPEN if name in arrays),
         )
         for v in order.tolist()
     ]
     percent = f"{100 * plan.parameters.confidence:g}"
+    names = (*_EFFECTS, *(name for name in _WITH_OPEN if name in arrays))
     return Table(
         f"Effect of '{plan.parameters.contrasted}' on every outcome, adjusted for site and for the "
         f"other columns of the formula, in {effect_units(plan)}, with {percent} % intervals. "
-        f"{_NOTE}",
-        _EFFECTS,
+        f"{_NOTE}{_NOT_ALONE if 'open' in arrays else ''}",
+        names,
         tuple(rows),
         voxels_of=image_views(plan),
-        about={name: _ABOUT[name] for name in _EFFECTS},
+        about={name: _ABOUT[name] for name in names},
     )
 
 
@@ -187,6 +199,10 @@ def coefficient_tables(
             tuple(errors),
         ),
     }
+
+
+def _number(value: float) -> float | str:
+    return _MISSING if np.isnan(value) else float(value)
 
 
 def _numbers(

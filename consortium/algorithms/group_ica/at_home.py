@@ -1,4 +1,4 @@
-"""Group ICA at a hospital: of its own mean projector, of the release, and of both combined.
+"""Group ICA at a hospital for three inputs: its own mean projector, the release, and both combined.
 
 Each is a mean of projectors over a number of participants with noise of a known distribution. So
 all become maps in the same way. Only a site calls this.

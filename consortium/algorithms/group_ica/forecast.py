@@ -24,6 +24,7 @@ from consortium.base.formatting import count, number
 from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import usual_projector
+from consortium.kernels.surface_basis import SurfaceBasis
 
 FOUND = "components found"
 ALONE = "mean correlation of the open cohort's own maps with the truth"
@@ -143,7 +144,7 @@ def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
     networks = (
         f"If networks have their usual strengths, about {forecast.found:.1f} of "
         f"{plan.parameters.most} components are found: their expected correlation with the truth "
-        f"is {asked.least:g} or more, and they are stronger than data without networks explain. "
+        f"is {asked.least:g} or more, and they are stronger than white noise. {_smooth_noise(plan)}"
         f"The resolution keeps {plan.resolved:.2f} of a usual network."
     )
     measure = (
@@ -159,6 +160,15 @@ def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
             "withheld; more participants, a larger epsilon or a longer cutoff would show more."
         )
     return (*lines, *filter(None, [worth_sentence(subspace_worth(plan), USUAL)]))
+
+
+def _smooth_noise(plan: GroupIcaPlan) -> str:
+    """Return how the result is stricter than the forecast, which knows no places of networks."""
+    if plan.shape.places is None and plan.shape.region_places is None:
+        return ""
+    cortex = isinstance(plan.waves, SurfaceBasis)
+    which = ", whose width is the same everywhere on the cortex" if cortex else ""
+    return f"The result also compares them with smooth noise{which}, and may report fewer. "
 
 
 def is_hopeless(plan: GroupIcaPlan) -> bool:

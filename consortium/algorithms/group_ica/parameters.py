@@ -73,6 +73,7 @@ class GroupIcaParameters(AnalysisParameters):
         """Fields about the directions."""
         return Directions(
             kept=self.kept,
+            field="analysis.directions",
             basis=self.basis,
             cutoff=self.cutoff,
             global_signal=self.global_signal,

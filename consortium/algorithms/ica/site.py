@@ -44,7 +44,8 @@ def fixed_point(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Ar
 
 def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
-    (unmixing, reduced), bias = _unmixing_and_data(data, query), query.arguments["bias"]
+    unmixing, reduced = _unmixing_and_data(data, query)
+    bias = query.arguments["bias"]
     if data.unit == "timepoint":
         return infomax.infomax_by_volume(unmixing, bias, reduced, bound.norm) / data.units
     ends = np.cumsum([0, *data.lengths])
@@ -71,7 +72,7 @@ def _unmixing_and_data(data: SiteData, query: Query) -> tuple[Array, Array]:
 
 
 class _Spans(Sequence[Array]):
-    """Each person's columns, copied when they are asked for: all of them may not fit in memory."""
+    """Each participant's columns, copied on access, since all together may not fit in memory."""
 
     def __init__(self, reduced: Array, lengths: Sequence[int]) -> None:
         self._reduced = reduced

@@ -12,7 +12,6 @@ import numpy as np
 
 from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import (
-    NO_EFFECT,
     Classes,
     class_means,
     expected_accuracy,
@@ -25,7 +24,7 @@ from consortium.algorithms.network.kernels.classifier import predict
 from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import measured_accuracy
 from consortium.algorithms.network.site import HELD_WEIGHT
-from consortium.algorithms.simulated_run import train_on_assumed
+from consortium.algorithms.simulated_run import NO_EFFECT, train_on_assumed
 
 
 def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:

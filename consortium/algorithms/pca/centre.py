@@ -72,15 +72,17 @@ class Pca(PcaPlan):
         """
         if self.solver == "subspace":
             return expect_directions(self.projectors)
-        (planned,), shape, size = self.releases, self.shape, self.parameters.components
-        told = round_deviation(planned, shape)
-        noise = Expectation("noise in a released number", told, rises=False)
+        (planned,) = self.releases
+        shape = self.shape
+        size = self.parameters.components
+        deviation = round_deviation(planned, shape)
+        noise = Expectation("noise in a released number", deviation, rises=False)
         if self.solver == "power":
             once = round_deviation(replace(planned, rounds=1), shape)
             energy = expected_energies(shape.features, size, once, self.iterations)[-1]
             return Expectation(_NAME, energy), noise
         strengths = expected_strengths(shape.features, size)
-        overlaps = np.nan_to_num(SymmetricNoise(shape.features, told).overlaps(strengths))
+        overlaps = np.nan_to_num(SymmetricNoise(shape.features, deviation).overlaps(strengths))
         share = float(overlaps @ strengths / strengths.sum())
         return Expectation(_NAME, max(share, size / shape.features)), noise
 

@@ -32,4 +32,4 @@ class PcaParameters(AnalysisParameters):
     """Solver power: products, each with an equal part of the stage's budget; by default as many as
     are best for the study's noise."""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Solver power: of the public random start."""
+    """Seed of the public random start (solver `power`)."""

@@ -68,8 +68,8 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
             return (self._products(),)
         if features > MOST_MOMENT_FEATURES:
             raise StudyError(
-                f"field 'analysis.solver': the data have {features} features, and a second moment "
-                f"is for at most {MOST_MOMENT_FEATURES}; choose power, or a coarser resolution."
+                f"The solver moment requires at most {MOST_MOMENT_FEATURES} features, got "
+                f"{features}. Choose the solver power, or a coarser resolution."
             )
         bound = Bound(self.norm, cone=True)
         return (
@@ -112,7 +112,7 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
     def projectors(self) -> ProjectorPlan:
         """What solver subspace begins with, of the data with the noise that this release has."""
         noise = self.shape.noise / math.sqrt(DIRECTIONS_SHARE)
-        asked = Directions(self.parameters.components)
+        asked = Directions(self.parameters.components, "analysis.components")
         return ProjectorPlan(asked, replace(self.shape, noise=noise))
 
     @property
@@ -136,8 +136,8 @@ class PcaPlan(AnalysisPlan[PcaParameters]):
         size = self.parameters.components
         if self.shape.unit != "subject":
             raise StudyError(
-                "field 'analysis.solver': subspace takes each participant's directions as a whole; "
-                "set privacy.unit: subject, or choose moment."
+                "field 'privacy.unit': the solver subspace requires unit subject, got "
+                f"{self.shape.unit}. Set unit: subject, or choose the solver moment."
             )
         if size > _MOST_DIRECTIONS:
             raise StudyError(

@@ -38,7 +38,7 @@ from consortium.algorithms.regression.site import regression_influence, regressi
 from consortium.algorithms.site_constants import SITE_MEANS
 from consortium.kernels.noisy_least_squares import Fit, least_squares
 
-_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_VIEWS = (("x", 4), ("y", 1))  # the examples' views
 FILLED = 0.5
 """Assumed fraction of the bound's square that a participant's entries use."""
 _DRAWS = 48

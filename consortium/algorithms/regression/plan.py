@@ -31,8 +31,8 @@ _SMALLER = (
 class RegressionPlan(AnalysisPlan[RegressionParameters]):
     """Public quantities of every site and the centre before the first round.
 
-    Raises StudyError if there is no such view of one entry, or the explanatory entries are none,
-    constant or too many.
+    Raises StudyError if the label's view is missing or has several entries, or if the explanatory
+    entries are none, constant or too many.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ from consortium.algorithms.summarize.result import (
 )
 from consortium.algorithms.summarize.site import mean_embedding
 
-_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_VIEWS = (("x", 4), ("y", 1))  # the examples' views
 
 
 class Summarize(SummarizePlan):
@@ -81,7 +81,9 @@ def own_variance(plan: SummarizePlan) -> float:
 
 def _floors(plan: SummarizePlan, variance: float) -> Array:
     """Return the floors of a result, for participants with a given variance."""
-    (planned,), names, target = plan.releases, plan.shape.sites, plan.parameters.target
+    (planned,) = plan.releases
+    names = plan.shape.sites
+    target = plan.parameters.target
     sizes = np.array(plan.shape.units, dtype=np.float64)
     _, contrasts = compared_sites(sizes, names.index(target) if target in names else None)
     deviations = round_deviation(planned, plan.shape) * sizes.min() / sizes

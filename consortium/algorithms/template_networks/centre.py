@@ -1,10 +1,10 @@
 """Networks by templates: mean maps of all sites' participants, and their difference from templates.
 
 Dual regression (Beckmann et al. 2009) gives each participant's own maps of networks whose templates
-are public. Their mean is released once, and with a small share of the budget the mean correlations
-of the networks' time series. The rest is post-processing: each map is shrunk from the release to
-its template by the known noise. So it is never worse than the better of the two. A map about which
-the release adds nothing to its template is reported as such.
+are public. Their mean is released once. The mean correlations between the networks' time series
+are released with a small share of the budget. The rest is post-processing: each map is shrunk to
+its template according to the known noise, so it is never worse than the better of the two. A map
+about which the release adds nothing to its template is reported as such.
 """
 
 import math

@@ -27,12 +27,12 @@ AGREEMENT = 0.7
 _MOST_DIMENSIONS = 3000
 _ROOM = 3  # dimensions orthogonal to the templates, which shrinkage requires
 _COARSEST = 120.0  # mm
-_LEAST_SINGULAR = 0.05  # of templates of norm one: with less, one is nearly made of the others
-_LEAST_KEPT = 0.1  # of a template's norm, in the basis
-# Of the budget, for connectivity.
+_LEAST_SINGULAR = 0.05  # below it, a template (norm one) is nearly a combination of the others
+_LEAST_KEPT = 0.1  # fraction of a template's norm that the basis must represent
+# Limits of connectivity's share of the budget.
 _LEAST_SHARE = 0.05
 _MOST_SHARE = 0.25
-_MARGIN = 1.1  # of the noise: a resolution at which a usual map is barely detected is not chosen
+_MARGIN = 1.1  # factor of the noise: avoids resolutions at which a usual map is barely detected
 _GOAL = 0.05  # standard error of a connection by noise that would do
 
 
@@ -41,7 +41,7 @@ class TemplateNetworksPlan(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
 
     @property
     def templates(self) -> Templates:
-        """The study's; raises StudyError if they are not there."""
+        """The study's templates; raises StudyError if it has none."""
         if self.shape.templates is None:
             raise StudyError("field 'analysis.templates': the maps can't be had; name their file.")
         return self.shape.templates

@@ -218,7 +218,7 @@ def _table(found: Shrunk, findings: tuple[Finding, ...], least: float) -> Table:
         "release adds nothing to the template, and the uncertainty is so small that they agree; "
         f"'{ONLY}': it may be far from it. '{UNLIKE}': participants' maps are estimated to agree "
         f"with it by less than {least:g}, as with templates whose places are permuted. '{MORE}': "
-        "the map differs from its template. This is no evidence of a network, since any smooth "
+        "the map differs from its template. This is not evidence of a network, since any smooth "
         f"template, also a mirrored one, gives such a map. Not found: below {least:g}.",
         ("map", "expected correlation", "believed", "like its template", "state"),
         tuple(rows),
@@ -318,6 +318,6 @@ def _headline(found: int, templates: Table, whole: int) -> str:
     if not found:
         return f"Nothing was found beyond the templates{f'; {right}' if alike or unlike else ''}."
     if found == whole:
-        return f"Of all {maps} the release adds to the templates."
-    rest = right if alike or unlike else "of the others it does not"
-    return f"Of {found} of {maps} the release tells more than the templates; {rest}."
+        return f"The release adds to the templates of all {maps}."
+    rest = right if alike or unlike else "the others are not distinguishable from their templates"
+    return f"The release adds to the templates of {found} of {maps}; {rest}."

@@ -36,7 +36,7 @@ COSTLY = (
     "offsets between sites."
 )
 TOPICS = "Sites whose words are not equally frequent count as topics."
-_VIEWS = (("x", 4), ("y", 1))  # of the examples
+_VIEWS = (("x", 4), ("y", 1))  # the examples' views
 _WORDS = ("one", "two", "three")
 
 

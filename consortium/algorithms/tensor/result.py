@@ -57,7 +57,7 @@ def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Ar
     Returns
     -------
     square : array, D x D
-        E[(x - o)(x - o)ᵀ], too small by ``error`` on its diagonal.
+        E[(x - o)(x - o)ᵀ]; its diagonal is too small by ``error``.
     mean : array, length D
         Mean of all participants, which subtracting the offsets doesn't change.
     offsets : array, S x D

@@ -30,7 +30,7 @@ def status(
     credentials: Credentials = None,
     as_json: AsJson = False,
 ) -> None:
-    """State for each site what is awaited, since when, and until when."""
+    """Print the message that the run awaits from each site, with its start and deadline."""
     from dataclasses import asdict
 
     from consortium.coordinator.console_tables import show_status

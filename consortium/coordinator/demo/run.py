@@ -29,6 +29,7 @@ from consortium.coordinator.demo.prepare import (
     make_scans,
     write_study,
 )
+from consortium.coordinator.open_cohort import make_open_cohort
 from consortium.coordinator.run import RunFiles, run_study
 from consortium.coordinator.verify import Checkup
 from consortium.engine.clock import Clock
@@ -49,6 +50,9 @@ from site_agent.policy.policy import Policy
 
 _SITE = "volunteers"
 _COUNT = 40
+_OPEN_SITE = "open"
+_OPEN_COUNT = 40
+_OPEN_LACKS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +187,7 @@ _TRUTH = (
 
 
 def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> None:
-    """Find networks from one release, then by rounds, then where patients differ in them.
+    """Find networks alone and with an open cohort, then by rounds, then patients' differences.
 
     Takes and raises as `run_demo`.
     """
@@ -195,6 +199,7 @@ def tell_story(root: Path, *, subjects: int, seed: int, console: Console) -> Non
         console.print("Four hospital agents work; each has its own folder, keys and ledger.")
         maps = _find_networks(place, "networks", recipe, console)
         _check(place.study("networks"), console)
+        _find_with_open_cohort(place, recipe, console)
         _find_networks(place, "rounds", recipe, console)
         if maps.count:
             _compare_patients(place, recipe, maps, console)
@@ -228,6 +233,29 @@ def _find_networks(place: DemoFolders, name: str, recipe: Recipe, console: Conso
     maps = found_maps(files)
     console.print("\n".join(score_lines(place, maps)))
     return maps
+
+
+def _find_with_open_cohort(place: DemoFolders, recipe: Recipe, console: Console) -> None:
+    """Find networks at a smaller ε, with an open cohort that lacks the last two of them."""
+    files = place.study("open")
+    write_study(files, "demo-open.yaml", _sizes(recipe))
+    openly = replace(
+        recipe,
+        sites=(_OPEN_SITE,),
+        subjects=_OPEN_COUNT,
+        seed=recipe.seed + 2,
+        networks=recipe.networks - _OPEN_LACKS,
+        scanners=(),
+        patients=None,
+    )
+    source = make_consortium(place.root / "open-cohort", openly).sites[_OPEN_SITE]
+    made = make_open_cohort(files.study, source, terms="simulated participants")
+    console.print(
+        f"Open cohort: {made.cohort.persons} other simulated participants, without "
+        f"{_OPEN_LACKS} of the hospitals' networks."
+    )
+    _carry_out(place, files, console)
+    console.print("\n".join(score_lines(place, found_maps(files))))
 
 
 def _check(files: RunFiles, console: Console) -> None:

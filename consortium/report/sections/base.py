@@ -61,7 +61,7 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
     note : str
         Below the pictures.
     """
-    where = peak_region(run, shown)
+    where = peak_region(run, shown).text
     place = f"{peak_text(tuple(shown.peak))} ({where})" if where else peak_text(tuple(shown.peak))
     name = full_name(run, shown)
     facts = (*first, ("Peak x, y, z", place), *_alike(run, shown), *last)

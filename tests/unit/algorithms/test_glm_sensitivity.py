@@ -8,14 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.glm_data import make_people
-from benchmarks.glm_runs import make_trial
+from benchmarks.glm_runs import make_open_trial, make_trial
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query
 from consortium.algorithms.glm import in_parts
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.errors import StudyError
 from consortium.simulation.array_data import ArrayData
 from consortium.views.table import TableView
+from tests.support.open_tables import hostile_tables
 
 GLM = REGISTRY["glm"]
 PERSONS = 12
@@ -59,6 +61,19 @@ PLANS["gaps"] = Glm(
     ),
     SHAPE,
 )
+NAMES = [f"brain{n}" for n in range(1, 7)] + ["dx1", "age1", "icv1", "sex1"]
+OPEN = {
+    "group": make_open_trial(PEOPLE, PEOPLE),
+    "slope": make_open_trial(PEOPLE, PEOPLE, contrasts={"age": "age1"}, groups={}, averages=GROUPS),
+    "all": make_open_trial(PEOPLE, PEOPLE, contrasts="all"),
+}
+REFUSED = set()
+for name, table in hostile_tables(NAMES, 6).items():
+    for contrast, trial in OPEN.items():
+        try:
+            PLANS[f"{name} {contrast}"] = Glm(trial.parameters, replace(SHAPE, open_cohort=table))
+        except StudyError:
+            REFUSED.add(name)
 BOUNDS = {release.statistic: release.bound for release in PLAN.releases}
 STAGES = [(kind, release.stage) for kind, plan in PLANS.items() for release in plan.releases]
 ROWS = SHAPE.features
@@ -185,6 +200,10 @@ def test_no_neighbour_moves_a_block_further_than_planned(kind, stage, seed, aske
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_parts, "NUMBERS", numbers)
         assert max(ratios(query, table, other, plan, hashes).values()) <= 1 + 1e-9
+
+
+def test_only_a_table_without_usable_numbers_is_refused():
+    assert {"beyond"} == REFUSED
 
 
 def opposite(sign, group=1.0):

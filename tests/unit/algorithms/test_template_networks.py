@@ -151,7 +151,7 @@ def test_mirrored_templates_are_told_of_and_not_called_networks():
     result = Simulation(study(), make_brains(down), 0).run()
     states = [row[-1] for row in result.tables["templates"].rows]
     assert states == ["more than its template"] * NETWORKS
-    assert "is no evidence of a network" in result.tables["templates"].caption
+    assert "is not evidence of a network" in result.tables["templates"].caption
     captions = [images.caption for images in result.images.values()]
     words = " ".join([result.captions.headline, *captions])
     assert "network" not in words
@@ -329,7 +329,7 @@ NEEDLES = Templates(np.indices((1, len(VOXELS)))[1][0][:, None] % 2 * 2.0 - 1.0)
     [
         (None, {}, "name their file"),
         (ALIKE, {}, "depend on each other.* 1 and 2"),
-        (templates(), {"cutoff": 5.0}, "too short"),
+        (templates(), {"cutoff": 5.0}, "The cutoff must be"),
         (Templates(np.random.default_rng(0).standard_normal((len(VOXELS), 45))), {}, "40 volumes"),
         (NEEDLES, {"cutoff": 90.0}, "show nothing of template 1"),
         (templates(), {"cutoff": 110.0}, "leave no free dimensions"),

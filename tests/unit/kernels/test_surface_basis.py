@@ -55,5 +55,5 @@ def test_the_number_of_maps_is_about_what_is_foretold():
 
 
 def test_waves_longer_than_a_hemisphere_are_refused():
-    with pytest.raises(StudyError, match="longer than a hemisphere"):
+    with pytest.raises(StudyError, match="shorter than a hemisphere"):
         _ = basis(1e9).matrix

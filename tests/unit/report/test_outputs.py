@@ -426,7 +426,7 @@ def test_the_page_says_what_a_sum_of_component_maps_is(grid, tmp_path):
     told = Result({"mean": np.array([[1.0], [-1.0]])}, loadings="mean")
     write_outputs(tmp_path, finished(asked, space, told))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "what is drawn is the sum of these maps, each times its own number" in page
+    assert "The picture shows the sum of these maps, each multiplied by its number" in page
     assert "detrended (linear)" in page
     assert "without smoothing or scaling" not in page
 

@@ -27,7 +27,7 @@ from consortium.privacy.clipping import clip_vector
 
 _STEPS = 2_000
 _HALVINGS = 40
-_ROUNDING = 1e-12  # of a cost's value
+_ROUNDING = 1e-12  # relative rounding of a cost
 _CHORD = 0.1  # fall of the residual that makes a new Hessian unnecessary
 
 

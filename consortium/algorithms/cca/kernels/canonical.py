@@ -1,7 +1,7 @@
 """Canonical correlations from a covariance matrix that carries the noise of a private release.
 
-Source: Hotelling (1936) for two views; for more, MAXVAR (Kettenring 1971): the largest eigenvalues
-of the matrix whose views are whitened. The noise is a symmetric Gaussian matrix with variance σ² on
+Source: Hotelling (1936) for two views; for more, MAXVAR (Kettenring 1971), which takes the largest
+eigenvalues after whitening each view. The noise is a symmetric Gaussian matrix with variance σ² on
 the diagonal and σ²/2 outside it. It raises large eigenvalues, lowers small ones and rotates all
 eigenvectors, by amounts that are known on average. An eigenvector is weighted by the data's
 remaining variance λ along it, by √λ/(λ + e) with e = σ √(2D), the noise's spectral norm.

@@ -96,7 +96,7 @@ class CrossNoise:
         return [[np.zeros((len(s.variances), 0))] * len(self.spectra) for s in self.spectra]
 
     def draws(self) -> int:
-        """Number of draws."""
+        """Return the number of draws."""
         sizes = [len(each.variances) for each in self.spectra]
         cost = sum(sizes) ** 3 if len(sizes) > 2 else sizes[0] * sizes[1] * min(sizes)
         return int(np.clip(_WORK // max(cost, 1) // 10, _FEWEST, _MOST))

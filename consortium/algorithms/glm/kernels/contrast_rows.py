@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
-from consortium.algorithms.glm.kernels.equal_correlation import correlation_power
 from consortium.algorithms.glm.kernels.lost_tails import LostTails
 from consortium.base.array import Array
 from consortium.kernels.clipped_squares import clipped_part
@@ -25,7 +24,7 @@ from consortium.kernels.contrast_regression import (
 )
 from consortium.kernels.shrinkage import shrinkage_factor
 
-_LEAST_VARIANCE = 0.3  # of a mean of outcomes, relative to that expected by their correlation
+_LEAST_VARIANCE = 0.3  # least variance of a mean of outcomes, relative to the expected variance
 _USUAL_DOUBT = 0.3  # relative standard deviation of that expectation
 # Least variance explained by covariates, and between sites, relative to single outcomes.
 _LEAST_PART = 0.05
@@ -131,6 +130,8 @@ def mean_effects(
     found: Effects,
     adjustment: Adjustment,
     correlation: float,
+    turned: Array,
+    offset: Array | float = 0.0,
 ) -> Estimates:
     """Return the effects on means of outcomes, with sampling variances from released squares.
 
@@ -145,6 +146,10 @@ def mean_effects(
         Of the single outcomes.
     correlation : float
         ρ.
+    turned : array, V x G
+        R^¼ of the groups' weights.
+    offset : array or float
+        Known effects that are added, length G.
     """
     own = np.square(averages).sum(axis=1)
     usual = (averages @ found.variances) * (correlation + (1 - correlation) * own)
@@ -155,7 +160,6 @@ def mean_effects(
     total = float(np.square(clipped).sum() + np.square(chance).sum())
     chance = chance / (1.0 - clipped_part(chance, total, sums.widest))
     doubt = np.minimum(np.sqrt(noise), _USUAL_DOUBT * usual)
-    turned = correlation_power(averages.T, correlation, 0.25)
     privacy = sums.noise["effects"] ** 2 * np.square(turned).sum(axis=0)
     return effects_of(
         sums=averages @ sums.effects,
@@ -173,6 +177,7 @@ def mean_effects(
         divisor=found.divisor,
         doubt=found.doubt,
         freedom=freedom_of_squares(expected.persons),
+        offset=offset,
     )
 
 

@@ -18,7 +18,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrela
 from consortium.base.array import Array
 from consortium.kernels.shrinkage import shrinkage_factor
 
-_POWER = 4.0  # of the loss, in the ratio of standard deviations including sites' levels
+_POWER = 4.0  # exponent of the ratio of standard deviations, including sites' levels, in the loss
 _UNSURE = 0.35  # relative standard deviation of θ, because kinds of tails differ
 # Prior standard deviation of the change of log squared norms between groups, or by one of w.
 _WIDTH = 0.4

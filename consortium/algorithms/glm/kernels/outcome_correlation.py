@@ -156,13 +156,8 @@ class EqualCorrelation:
         return outcomes
 
 
-class BasisCorrelation(OutcomeCorrelation, ABC):
-    """Correlation of smooth images, whose coefficients in a basis are released."""
-
-    smoothness: float
-    cutoff: float
-    places: ClassVar[str]
-    """Name of the outcomes, in the plural."""
+class SummedCorrelation(OutcomeCorrelation, ABC):
+    """Correlation whose released numbers follow from sums over all outcomes of a participant."""
 
     @property
     @abstractmethod
@@ -173,11 +168,6 @@ class BasisCorrelation(OutcomeCorrelation, ABC):
     @abstractmethod
     def spectrum(self) -> Array:
         """Eigenvalues of R, length d."""
-
-    @property
-    @abstractmethod
-    def described(self) -> str:
-        """Description of the basis for a methods section."""
 
     @abstractmethod
     def add(self, sums: Array, outcomes: Array, rows: slice) -> None:
@@ -243,6 +233,20 @@ class BasisCorrelation(OutcomeCorrelation, ABC):
     def stretch(self) -> float:
         """Factor of the shortest wave."""
         return float(self.spectrum.min() ** -0.25)
+
+
+class BasisCorrelation(SummedCorrelation, ABC):
+    """Correlation of smooth images, whose coefficients in a basis are released."""
+
+    smoothness: float
+    cutoff: float
+    places: ClassVar[str]
+    """Name of the outcomes, in the plural."""
+
+    @property
+    @abstractmethod
+    def described(self) -> str:
+        """Description of the basis for a methods section."""
 
 
 @dataclass(frozen=True, eq=False)

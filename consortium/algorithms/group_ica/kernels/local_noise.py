@@ -19,13 +19,16 @@ _OPPOSITE = 4
 """Numbers of places that count as near a place, and as near its mirror image."""
 _CENTRAL = 12.0  # mm from the midline: a place whose mirror image is one of its near places
 _MOST_STRONG = 3.0
+"""Largest ratio of a place's standard deviation to the geometric mean of all."""
 _MOST_WIDE = 1.7
-"""Largest ratio of a place's standard deviation, and of its width, to their geometric means."""
+"""Largest ratio of a place's width to the kernel's, and of the kernel's to it."""
 _LEAST_SYMMETRIC = 0.05
 _WEAKEST = 1e-4
 _UNRELATED = 0.02
 """Least diagonal entry relative to the mean one, and least correlation, in a ratio."""
-_SPEED = 0.7
+_SPEED = 0.35
+"""Power of a ratio of correlations in one step. With 0.7 steps overshoot, since a place's width
+changes the correlations of its neighbours too."""
 _STEP = (0.5, 2.0)
 _STRENGTH_STEP = (0.1, 10.0)
 
@@ -114,7 +117,7 @@ class LocalNoise:
     strengths: Array
     """Standard deviation over its geometric mean."""
     widths: Array
-    """Width over its geometric mean."""
+    """Width over the kernel's."""
     symmetry: Array
     """Root of the covariance with the mirror image over the variance, 0 to 1."""
     central: NDArray[np.bool_]
@@ -160,8 +163,8 @@ class LocalNoise:
         )
         return replace(
             self,
-            strengths=_centred(self.strengths * np.sqrt(stronger), _MOST_STRONG),
-            widths=_centred(self.widths * wider, _MOST_WIDE),
+            strengths=_centred(self.strengths * np.sqrt(stronger)),
+            widths=np.clip(self.widths * wider, 1.0 / _MOST_WIDE, _MOST_WIDE),
             symmetry=np.where(self.central, self.symmetry, symmetry),
         )
 
@@ -171,6 +174,7 @@ def _change(released: Array, own: Array) -> Array:
     return np.asarray(np.clip(ratio, *_STEP) ** _SPEED)
 
 
-def _centred(values: Array, most: float) -> Array:
-    """Return positive values over their geometric mean, within the ratio ``most`` of it."""
-    return np.asarray(np.clip(values / np.exp(np.mean(np.log(values))), 1.0 / most, most))
+def _centred(strengths: Array) -> Array:
+    """Return positive strengths over their geometric mean, within the largest ratio to it."""
+    over = strengths / np.exp(np.mean(np.log(strengths)))
+    return np.asarray(np.clip(over, 1.0 / _MOST_STRONG, _MOST_STRONG))

@@ -24,7 +24,7 @@ CURVATURE: dict[Score, float] = {"tanh": 0.06, "volatility": 0.32}
 """E[ψ' − ψz] of a GARCH course (α = 0.2, β = 0.7): sets the scale of a step."""
 
 _WINDOW = 15  # volumes over which the local variance is taken
-_FLOOR = 0.3  # of the unit variance; keeps the score bounded in quiet stretches
+_FLOOR = 0.3  # least local variance, relative to the mean; bounds the score in quiet stretches
 _TINY = float(np.finfo(np.float64).tiny)
 _CHUNK = 8192  # columns that stay in the processor's cache
 

@@ -3,7 +3,7 @@
 It assumes a public model of a brain's spectrum: variances that fall as 1/k and add up to 1. Those
 of the regions' mean second moments over two public sets of resting recordings (94 regions; 7 and 5
 participants) fall as k^-0.97 and k^-1.10 over the first 40. In the coordinates of the leading
-directions the iteration is a small matrix. For all others, which are assumed equally strong, only
+directions, the iteration is a small matrix. For all others, which are assumed equally strong, only
 the Gram matrix matters, to which privacy noise adds D σ² in every round. Compared with 70,000
 voxels of simulated scans of another spectrum (`benchmarks/power.py`), the forecast energy is wrong
 by 0.01 or less where it is above 0.7.
@@ -84,7 +84,7 @@ def _energy(
     count = _count(features, columns)
     leading, white = spectrum(features, count)
     strengths = leading - white
-    draw = np.random.default_rng(0)  # of a typical start and typical noise; any seed will do
+    draw = np.random.default_rng(0)  # draws a typical start and typical noise; any seed will do
     inside = draw.standard_normal((count, columns)) / np.sqrt(features)
     outside = np.eye(columns) * (1.0 - count / features)
     for _ in range(products):

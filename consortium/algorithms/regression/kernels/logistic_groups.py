@@ -21,7 +21,7 @@ from consortium.kernels.noisy_least_squares import Fit
 
 _TWO_LEVELS = 0.8
 """Mean square from which a column between -1 and 1 counts as one of two levels."""
-_MOST_VARIANCE = 0.999  # of what explains labels of -1 and +1
+_MOST_VARIANCE = 0.999  # largest variance of the predictors of labels of -1 and +1
 _MOST_UNGROUPED = 0.3
 """Largest variance of s that columns of levels may cause without making groups. The Gaussian
 formula is then off by 3 %."""

@@ -188,7 +188,8 @@ def mixture_weights(rows: Array, target: int) -> Array:
     for _ in range(_PASSES):
         before = weights
         weights = project_to_simplex(ahead - step * (inner @ ahead - cross))
-        momentum, last = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0, momentum
+        last = momentum
+        momentum = (1.0 + np.sqrt(1.0 + 4.0 * last**2)) / 2.0
         ahead = weights + (last - 1.0) / momentum * (weights - before)
     return np.insert(weights, target, 0.0)
 

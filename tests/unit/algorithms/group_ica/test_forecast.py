@@ -6,7 +6,11 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release, Shape
 from consortium.algorithms.group_ica import forecast, result
-from consortium.algorithms.group_ica.forecast import forecast_networks, is_hopeless
+from consortium.algorithms.group_ica.forecast import (
+    forecast_networks,
+    forecast_sentences,
+    is_hopeless,
+)
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import usual_projector
@@ -44,6 +48,15 @@ def test_as_many_networks_are_forecast_as_are_found_in_usual_participants(edge):
         found.append(result.make_result(Release(values, planned.deviation), planned))
     mean = np.mean([each.numbers["found"] for each in found])
     assert forecast_networks(planned).found == pytest.approx(mean, abs=2.0)
+
+
+def test_the_forecast_names_the_comparison_that_it_leaves_out():
+    """Smooth noise needs places, which the forecast's networks do not have."""
+    without, with_places = (
+        " ".join(forecast_sentences(plan(0.3, places=each))) for each in (None, PLACES)
+    )
+    assert "smooth noise" in with_places
+    assert "smooth noise" not in without
 
 
 def test_more_noise_or_a_higher_threshold_find_fewer():

@@ -49,7 +49,7 @@ def means_of(products, between, noise=QUIET):
 
 
 def squares_of(means):
-    found = mean_effects(SUMS, means, AVERAGES, EXPECTED, FOUND, ADJUSTMENT, 0.25)
+    found = mean_effects(SUMS, means, AVERAGES, EXPECTED, FOUND, ADJUSTMENT, 0.25, AVERAGES.T)
     return np.square(found.errors * FOUND.divisor)
 
 

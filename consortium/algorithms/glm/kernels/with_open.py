@@ -1,0 +1,80 @@
+"""Effects of the hospitals and of an open cohort combined, in proportion to their errors."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from consortium.base.array import Array
+
+_LEAST_BETWEEN = 0.05**2
+"""Least variance between populations, in squared standard deviations of an outcome. A choice."""
+_DOUBTED = 0.5  # standard errors of an estimated variance that are added to it
+_CLEARLY = 2.0  # standard errors
+_HALF = 0.5
+
+
+class ShrunkEffects(NamedTuple):
+    """Effects of both together, which are not only the hospitals'."""
+
+    values: Array
+    errors: Array
+    """Effects and their standard errors, length V."""
+
+
+def shrink_to_open(
+    effects: Array, errors: Array, opened: Array, error: float, between: float, freedom: float
+) -> ShrunkEffects:
+    """Shrink effects towards those of an open cohort, in proportion to the noise of the difference.
+
+    The difference of both populations is assumed to be normal, with the same variance for every
+    outcome. It is estimated from all outcomes with half a standard error added, and is at least
+    that between the open cohort's own sites.
+
+    Parameters
+    ----------
+    effects, errors : array, length V
+        Of the hospitals.
+    opened : array, length V
+        Effects in the open cohort, in the same unit.
+    error, between : float
+        Their standard error, and their variance between sites.
+    freedom : float
+        Degrees of freedom of the mean square of all differences.
+
+    Examples
+    --------
+    >>> found = shrink_to_open(np.zeros(2), np.ones(2), np.ones(2), 0.0, 1.0, 1.0)
+    >>> bool((0 < found.values).all() and (found.values < 1).all() and (found.errors < 1).all())
+    True
+    """
+    squares = np.square(errors)
+    chance = float(squares.mean()) + error**2
+    found = max(float(np.square(effects - opened).mean()) - chance, 0.0)
+    doubt = float(np.sqrt(2 / freedom)) * chance
+    apart = max(found + _DOUBTED * doubt, between, _LEAST_BETWEEN)
+    own = share_of_release(squares, error, apart)
+    return ShrunkEffects(opened + own * (effects - opened), np.sqrt(own * squares))
+
+
+def share_of_release(squares: Array | float, error: float, between: float) -> Array:
+    """Return the weight of effects with these squared errors, next to an open cohort's."""
+    width = error**2 + between
+    return np.asarray(width / (width + squares))
+
+
+def contradicted(effects: Array, errors: Array, opened: Array, shared: float) -> bool:
+    """Return whether effects clearly follow an open cohort's by less than half.
+
+    What remains of the effects is then larger than the effects, so none would be better.
+
+    Parameters
+    ----------
+    shared : float
+        Variance of the sum of unit errors along ``opened``, over that of a single outcome.
+    """
+    size = float(np.square(opened).sum())
+    if size <= 0:
+        return False
+    slope = float(effects @ opened) / size
+    doubt = float(np.sqrt(np.mean(np.square(errors)) * shared / size))
+    return slope + _CLEARLY * doubt < _HALF

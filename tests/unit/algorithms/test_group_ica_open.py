@@ -1,0 +1,225 @@
+"""An open cohort of group ICA: it draws maps, and only the release decides which are found."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from consortium.algorithms.group_ica.kernels.open_posterior import (
+    UNLIKE,
+    OpenMean,
+    combine,
+    draw_release,
+    measure_strengths,
+)
+from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull
+from consortium.algorithms.group_ica.with_open import HERE, NEW, OPEN_ONLY
+from consortium.algorithms.open_cohort import OpenDirections, OpenTable
+from consortium.algorithms.subspace import directions_of, smooth_basis
+from consortium.errors import StudyError
+from consortium.kernels.noise_law import SymmetricNoise
+from consortium.simulation.array_data import ArrayData
+from consortium.simulation.simulation import Simulation
+from consortium.study.plan import make_plan
+from tests.support.cases import make_study, shape_of
+from tests.unit.algorithms.test_group_ica import PLACES, make_brains
+
+CUTOFF, KEPT = 30.0, 5
+SITES = np.repeat(list("abcd"), 15)
+
+
+def open_cohort(amplitude=1.0, blocks=None):
+    """Directions of 60 open participants with the networks of `make_brains`, or others."""
+    basis = smooth_basis(PLACES, CUTOFF).matrix
+    if blocks is None:
+        made = make_brains(15, amplitude=amplitude, seed=9)
+        blocks = [block for site in made for block in site.blocks()]
+    values = np.array(list(directions_of(blocks, basis, "keep", KEPT)))
+    return OpenDirections(values, SITES, CUTOFF, "keep", "")
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return open_cohort()
+
+
+def study(epsilon, **analysis):
+    asked = {"directions": KEPT, "replays": 10, "anyway": True, "open": "cohort.npz", **analysis}
+    return make_study("group_ica", asked, epsilon=epsilon)
+
+
+def data_of(cohort, amplitude=1.0, persons=40):
+    made = make_brains(persons, amplitude=amplitude)
+    return [ArrayData(list(d.blocks()), places=PLACES, open_cohort=cohort) for d in made]
+
+
+def run(epsilon, cohort, amplitude=1.0):
+    return Simulation(study(epsilon), data_of(cohort, amplitude), 3).run()
+
+
+def states(result):
+    table = result.tables["components"]
+    return [row[table.columns.index("network")] for row in table.rows]
+
+
+def test_it_shows_networks_that_the_noise_hides_and_the_release_confirms(cohort):
+    asked = study(0.5, open=None, cutoff=CUTOFF)
+    assert Simulation(asked, data_of(None), 3).run().numbers["found"] < 3
+    both = run(0.5, cohort)
+    assert both.numbers["found"] >= 4
+    assert states(both).count(HERE) == both.numbers["found"]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0, 50.0])
+def test_networks_that_only_the_open_cohort_has_are_never_found(cohort, epsilon):
+    result = run(epsilon, cohort, amplitude=0.0)
+    assert result.numbers["found"] == 0
+    shown = result.images["components"].found if "components" in result.images else ()
+    assert not any(shown)
+
+
+def test_networks_that_only_the_hospitals_have_are_found_and_named_new():
+    result = run(50.0, open_cohort(0.0))
+    assert result.numbers["found"] >= 4
+    if "network" in result.tables["components"].columns:
+        assert set(states(result)) <= {NEW, HERE, OPEN_ONLY}
+        assert states(result).count(NEW) >= 4
+
+
+def test_no_number_of_a_map_that_is_not_confirmed_is_published(cohort):
+    result = run(2.0, cohort, amplitude=0.0)
+    for row in result.tables["components"].rows if result.tables else ():
+        if row[-1] != "found":
+            assert not row[1].reported
+            assert not row[2].reported
+
+
+def test_the_cutoff_is_that_of_the_file(cohort):
+    shape = replace(shape_of(data_of(cohort), "subject"), open_cohort=cohort)
+    plan = make_plan(study(8.0), shape).analysis
+    assert plan.cutoff == CUTOFF
+    assert plan.by_itself.cutoff == CUTOFF
+    assert plan.by_itself.open_mean is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda c: replace(c, values=c.values[:, :-1]),
+        lambda c: replace(c, values=c.values[:, :, : KEPT - 1]),
+        lambda c: replace(c, global_signal="remove"),
+        lambda _: OpenTable(("a",), (("1",),), ""),
+    ],
+    ids=["size", "directions", "global signal", "table"],
+)
+def test_a_cohort_of_another_basis_is_refused(cohort, other):
+    shape = replace(shape_of(data_of(cohort), "subject"), open_cohort=other(cohort))
+    with pytest.raises(StudyError, match=r"analysis\.open"):
+        make_plan(study(8.0), shape)
+
+
+def test_a_stated_cutoff_must_be_the_files(cohort):
+    shape = replace(shape_of(data_of(cohort), "subject"), open_cohort=cohort)
+    with pytest.raises(StudyError, match=r"analysis\.open"):
+        make_plan(study(8.0, cutoff=CUTOFF + 5.0), shape)
+
+
+def test_a_study_that_confirms_nothing_is_refused_unless_it_runs_anyway(cohort):
+    shape = replace(shape_of(data_of(cohort, persons=40), "subject"), open_cohort=cohort)
+    with pytest.raises(StudyError, match="add nothing"):
+        make_plan(study(0.02, anyway=False), shape)
+    assert make_plan(study(2.0, anyway=False), shape).analysis.planned()
+
+
+def test_the_forecast_names_what_the_open_cohort_shows_by_itself(cohort):
+    shape = replace(shape_of(data_of(cohort), "subject"), open_cohort=cohort)
+    plan = make_plan(study(2.0), shape).analysis
+    expected = {each.name: each.value for each in plan.expect()}
+    assert expected["components found"] >= 4
+    assert expected["mean correlation of the open cohort's own maps with the truth"] > 0.8
+
+
+# -- the combined estimate --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mean(cohort):
+    return OpenMean.of(cohort.values)
+
+
+def error(matrix, truth):
+    return float(np.sum((matrix - truth) ** 2))
+
+
+@pytest.mark.parametrize("deviation", [0.002, 0.02, 0.2])
+def test_the_combination_is_no_worse_than_the_better_source(mean, deviation):
+    generator = np.random.default_rng(1)
+    truth = OpenMean.of(open_cohort(blocks=_other_blocks()).values).matrix
+    noise = SymmetricNoise(len(truth), deviation)
+    release = truth + noise.draw(generator)
+    both = combine(mean, release, deviation, 1000, generator)
+    best = min(error(mean.matrix, truth), error(release, truth))
+    assert error(both.matrix, truth) < 1.1 * best
+    assert both.between < UNLIKE
+
+
+def _other_blocks():
+    made = make_brains(15, seed=21)
+    return [block for site in made for block in site.blocks()]
+
+
+def test_the_release_has_all_weight_without_noise_and_none_under_much(mean):
+    generator = np.random.default_rng(2)
+    exact = combine(mean, draw_release(mean, 0.0, 10**6, generator), 0.0, 10**6, generator)
+    blind = combine(mean, draw_release(mean, 2.0, 100, generator), 2.0, 100, generator)
+    assert exact.release_weight > 0.9
+    assert blind.release_weight < 0.01
+    assert exact.persons > blind.persons
+
+
+def test_the_standard_error_of_a_strength_is_that_of_draws(mean):
+    deviation, persons = 0.05, 200
+    weights = np.linalg.eigh(mean.matrix)[1][:, -KEPT:]
+    size = len(mean.matrix)
+    null = SmoothNull(np.eye(size), np.zeros(size), np.zeros(size), SymmetricNoise(size, 0.0))
+
+    def measured(release):
+        return measure_strengths(
+            release=release,
+            cohort=mean,
+            weights=weights,
+            nulls=(null,),
+            deviation=deviation,
+            persons=persons,
+        )
+
+    generator = np.random.default_rng(3)
+    drawn = []
+    for _ in range(300):
+        who = generator.integers(mean.persons, size=persons)
+        own = mean.directions[who]
+        release = np.einsum("ndk,nek->de", own, own) / persons
+        release += SymmetricNoise(size, deviation).draw(generator)
+        drawn.append(measured(release).here)
+    stated = measured(mean.matrix).error
+    assert np.allclose(np.std(drawn, axis=0), stated, rtol=0.15)
+
+
+def test_a_strength_that_is_noise_is_confirmed_in_few_releases(mean):
+    deviation, persons = 0.1, 200
+    weights = np.linalg.qr(np.random.default_rng(4).standard_normal((len(mean.matrix), 20)))[0]
+    size = len(mean.matrix)
+    null = SmoothNull(np.eye(size), np.zeros(size), np.zeros(size), SymmetricNoise(size, 0.0))
+    generator = np.random.default_rng(5)
+    confirmed = 0
+    for _ in range(200):
+        strengths = measure_strengths(
+            release=SymmetricNoise(size, deviation).draw(generator),
+            cohort=mean,
+            weights=weights,
+            nulls=(null,),
+            deviation=deviation,
+            persons=persons,
+        )
+        confirmed += bool(strengths.confirmed(np.zeros(20)).any())
+    assert confirmed <= 20  # 10 are expected; 21 or more have a probability of 0.001
