@@ -19,7 +19,7 @@ from site_agent.images.preprocess import read_series
 SHAPE, VOLUMES = (64, 64, 36), 500
 AFFINE = np.diag([3.0, 3, 3, 1])
 _PART = 1 << 20
-_UNPACKER = f"gunzip alone by {'ISA-L' if installed('isal') else 'zlib'}"
+_UNPACKER = f"only gunzip by {'ISA-L' if installed('isal') else 'zlib'}"
 
 
 def loading() -> list[Row]:

@@ -127,8 +127,8 @@ def _sum_of(sites: int, dtype: RingType) -> list[Row]:
     bits = 8 * dtype.itemsize
     work = f"secure sum, 4 million numbers of {bits} bits, {sites} sites"
     return [
-        Row(f"masks alone, {bits} bits, {sites} sites", hidden, "their streams", limit, "≤ 1.3"),
-        Row(work, ours, f"its {streams} key streams alone", limit, "≤ 2"),
+        Row(f"only the masks, {bits} bits, {sites} sites", hidden, "their streams", limit, "≤ 1.3"),
+        Row(work, ours, f"its {streams} key streams", limit, "≤ 2"),
     ]
 
 

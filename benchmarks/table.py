@@ -73,12 +73,12 @@ def alternate(
     return found
 
 
-COLUMNS = ("work", "ours", "beside", "peer", "ratio", "reach")
+COLUMNS = ("work", "ours", "compared with", "peer", "ratio", "reach")
 
 
 def print_table(makers: Sequence[RowMaker]) -> list[Row]:
     """Make all rows, print them together, and return them."""
-    table, rows = Table(*COLUMNS, title="Beside the limits"), []
+    table, rows = Table(*COLUMNS, title="Compared with the limits"), []
     console = Console(width=150)
     with console.status("measuring") as status:
         for maker in makers:

@@ -13,7 +13,7 @@ Examples
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PLACES = {
     "Privacy": "privacy",

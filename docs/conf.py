@@ -24,7 +24,7 @@ html_show_search_summary = False  # a page that is opened as a file may not read
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "navbar_end": ["theme-switcher"],
-    "show_prev_next": False,
+    "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc", "sg_download_links"],
 }
 html_sidebars = {"tutorial": []}
@@ -48,6 +48,7 @@ sphinx_gallery_conf = {
 }
 
 SECTIONS = ["guides", "analyses", "gallery", "reference", "explanation", "replication"]
+_EXAMPLE = re.compile(r"sphx_glr_(plot_\d\d_\w+?)_(?:thumb|\d{3})")
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((\.\./[^)#\s]*)\)")
 
 
@@ -55,6 +56,7 @@ def setup(app: Sphinx) -> None:
     """Let every page be read as the site needs it; the pages stay as a forge shows them."""
     app.connect("source-read", _read)
     app.connect("doctree-read", _mark_drawn)
+    app.connect("doctree-read", _describe_figures)
 
 
 def _read(app: Sphinx, name: str, source: list[str]) -> None:
@@ -69,11 +71,21 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] += _contents(":glob:\n", ["*"])
 
 
-def _mark_drawn(_: Sphinx, page: nodes.document) -> None:
-    """Name the blocks of code that hold drawn tables, whose lines must not be wrapped."""
+def _mark_drawn(app: Sphinx, page: nodes.document) -> None:
+    """Mark the blocks of code that contain tables, whose lines must not be wrapped."""
+    printed = "text" if app.env.docname.startswith("analyses/") else ""
     for block in page.findall(nodes.literal_block):
-        if "│" in block.astext():
+        if "│" in block.astext() or block.get("language") == printed:
             block["classes"].append("drawn")
+
+
+def _describe_figures(_: Sphinx, page: nodes.document) -> None:
+    """Give each figure of the gallery that has no description its example's title."""
+    for figure in page.findall(nodes.Element):
+        found = _EXAMPLE.search(str(figure.get("uri", "")))
+        if found and figure.get("alt", "") in ("", found[1].replace("_", " ")):
+            script = Path(__file__).parents[1] / "examples" / f"{found[1]}.py"
+            figure["alt"] = f"Figure: {script.read_text(encoding='utf-8').splitlines()[1]}"
 
 
 def _link(page: Path, link: str, words: str, target: str) -> str:

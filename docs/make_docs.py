@@ -1,7 +1,8 @@
 """Write the parts of the documentation that are drawn from the code.
 
 ``python docs/make_docs.py`` writes the generated pages of ``reference/``, and fills every block of
-a page that stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``.
+a page between ``<!-- generated: NAME -->`` and ``<!-- end -->``, and the types and defaults in
+the tables of parameters.
 ``tests/end_to_end/test_docs.py`` fails when a file differs from what this script would write.
 """
 
@@ -13,6 +14,7 @@ from generators.blocks import block
 from generators.commands import commands
 from generators.errors import error_page
 from generators.messages import message_page
+from generators.parameters import with_kinds
 from generators.privacy_report import privacy_report
 from generators.python import python_page
 from generators.study_fields import study_fields
@@ -54,8 +56,10 @@ def render(folder: Path) -> dict[Path, str]:
     beside = [folder.parent / name for name in ("README.md", "configs/README.md")]
     for page in (*sorted(folder.rglob("*.md")), *filter(Path.exists, beside)):
         text = page.read_text(encoding="utf-8")
-        if _BLOCK.search(text):
-            made[page] = _BLOCK.sub(lambda m: f"{m[1]}\n{block(m[2], page)}\n{m[3]}", text)  # noqa: B023
+        filled = _BLOCK.sub(lambda m: f"{m[1]}\n{block(m[2], page)}\n{m[3]}", text)  # noqa: B023
+        filled = with_kinds(page, filled)
+        if _BLOCK.search(text) or filled != text:
+            made[page] = filled
     return made
 
 

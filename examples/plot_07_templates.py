@@ -30,7 +30,7 @@ visual, frontal, parietal = (
 )
 
 
-def scans(networks, persons=30, volumes=50):
+def scans(networks, persons=45, volumes=50):
     """Series of a hospital's participants."""
     for _ in range(persons):
         values = np.zeros((*inside.shape, volumes), dtype=np.float32)
@@ -48,7 +48,7 @@ patients = {site: [*scans(np.array([visual, further]))] for site in SITES}
 STUDY = """
 study: networks
 sites: [north, east, south]
-participants: {{north: 30, east: 30, south: 30}}
+participants: {{north: 45, east: 45, south: 45}}
 volumes: 50
 data: {{resolution: 18}}
 privacy: {{unit: subject, epsilon: {epsilon}, delta: 1.0e-5, colluding_sites: 1}}

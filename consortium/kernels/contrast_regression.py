@@ -15,8 +15,8 @@ the first round (covariate adjustment, site means, imbalance of the clipped weig
 clipped covariates), and the correction of long tails. The first round released G, A and M, sums of
 the covariates with the contrast, with each other and by site. σ_j is the standard deviation of the
 noise in an entry of release j. All computations use public or released numbers, so they cost no
-privacy. The formulas are explained in docs/analyses/glm.md. Constants without a reference are
-choices, not results.
+privacy. The formulas are explained in docs/explanation/glm-proof.md. Constants without a
+reference are choices, not results.
 """
 
 import math

@@ -16,6 +16,7 @@ from consortium.errors import DataError, OutputError
 from consortium.report.bids import label
 from consortium.report.legend import correlation
 from consortium.report.privacy_report import PrivacyReport, read_privacy_report
+from consortium.report.shown_maps import FAR, nearest_region
 from consortium.space.atlas import read_image, sample_maps
 from consortium.space.grid import Grid
 from consortium.space.templates import DENSE, read_dense
@@ -23,6 +24,7 @@ from consortium.space.templates import DENSE, read_dense
 _MAPS = ".nii.gz", DENSE
 _KEYS = ("view", "entry")
 _MISSING = "n/a"
+_MNI = "MNI152"
 _OF_ANALYSIS = ("Analysis", "AnalysisParameters")
 
 
@@ -66,6 +68,8 @@ class Matching:
     first: tuple[int, ...] = ()
     second: tuple[int, ...] = ()
     """Numbers of the components of rows and of columns, from 1."""
+    regions: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
+    """Published region next to the peak of each component of both runs, by its number."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,28 @@ def match_components(first: ComparedRun, second: ComparedRun) -> Matching:
         for i, j in zip(*linear_sum_assignment(-np.abs(found)), strict=True)
     ]
     best = tuple(sorted(pairs, key=lambda pair: -abs(pair.correlation)))
-    return Matching(best, found, tuple(r + 1 for r in rows), tuple(c + 1 for c in columns))
+    numbers = tuple(r + 1 for r in rows), tuple(c + 1 for c in columns)
+    regions = _regions(first, ours, numbers[0]), _regions(first, theirs, numbers[1])
+    return Matching(best, found, *numbers, regions)
+
+
+def _regions(first: ComparedRun, maps: Array, numbers: Iterable[int]) -> Mapping[int, str]:
+    """Return the published region next to each map's peak; none outside of MNI space.
+
+    Parameters
+    ----------
+    first : ComparedRun
+        The run in whose voxels the maps are.
+    maps : array, shape (K, V)
+    numbers : iterable of int
+        Numbers of the found maps, from 1.
+    """
+    if first.maps is None or first.on_mesh or _MNI not in str(first.maps.parent.parent.name):
+        return {}
+    grid, _ = _voxels(first.maps)
+    peaks = {k: grid.coordinates[int(np.abs(maps[k - 1]).argmax())] for k in numbers}
+    near = {k: nearest_region(peak, FAR) for k, peak in peaks.items()}
+    return {k: region.name for k, region in near.items() if region is not None}
 
 
 def differences(first: ComparedRun, second: ComparedRun) -> Iterator[Difference]:

@@ -47,7 +47,7 @@ def write_comparison(
         .render(
             names=(first.name, second.name),
             lines=_lines(first, second),
-            pairs=[_pair(pair, first, second) for pair in matching.pairs],
+            pairs=[_pair(pair, matching, first, second) for pair in matching.pairs],
             picture=_matrix(matching) if matching.correlations.size else None,
             effects=effects[:SHOWN],
             summary=summary,
@@ -111,9 +111,16 @@ def _told(report: PrivacyReport) -> dict[str, str]:
     }
 
 
-def _pair(pair: Pair, first: ComparedRun, second: ComparedRun) -> tuple[int, int, str, str, str]:
+def _pair(
+    pair: Pair, matching: Matching, first: ComparedRun, second: ComparedRun
+) -> tuple[str, str, str, str, str]:
     expected = (_expected(first, pair.first), _expected(second, pair.second))
-    return (pair.first, pair.second, f"{pair.correlation:.2f}".replace("-", "−"), *expected)
+    names = (
+        f"{number} {regions.get(number, '')}".rstrip()
+        for number, regions in zip((pair.first, pair.second), matching.regions, strict=True)
+    )
+    one, other = names
+    return (one, other, f"{pair.correlation:.2f}".replace("-", "−"), *expected)
 
 
 def _expected(outcome: ComparedRun, number: int) -> str:

@@ -9,7 +9,7 @@ individual brain maturity using fMRI, Science 329 (2010), 1358-1361. They are pa
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.image_sets import image_set_grid, on_grid
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
+from consortium.space.study_space import AnyViewSpace
 
 _NO_REGION = "no region of the atlas"
 
@@ -137,6 +138,35 @@ def peak_region(run: Finished, shown: ShownMap) -> PeakRegion:
     return PeakRegion(region.name, f"near {region.name}, {region.network} network")
 
 
+def region_name(run: Finished, peak: NDArray[np.floating]) -> str:
+    """Return only the name of the region of a peak in mm, empty if there is none."""
+    if run.legend.anatomy is not None:
+        return run.legend.anatomy.name_at(peak) or ""
+    if not run.study.data.space.startswith("MNI152"):
+        return ""
+    region = nearest_region(peak, FAR)
+    return "" if region is None else region.name
+
+
+def component_regions(run: Finished, view: AnyViewSpace) -> Mapping[str, str]:
+    """Return the regions of the public maps that a view measures, by its entries' names.
+
+    Empty for a view of other entries than one a map, and for maps that are not in voxels.
+    """
+    maps = view.components
+    grid = run.space.grid
+    if maps is None or maps.shape != (grid.features, view.size):
+        return {}
+    peaks = grid.coordinates[np.abs(maps).argmax(axis=0)]
+    return {k: region_name(run, peak) for k, peak in zip(view.labels, peaks, strict=True)}
+
+
+def full_name(run: Finished, shown: ShownMap) -> str:
+    """Return a map's name for people, with the region of its peak if it is only numbered."""
+    region = region_name(run, shown.peak)
+    return f"{shown.name}: {region}" if region and shown.numbered else shown.name
+
+
 def map_anchor(key: str, number: int) -> str:
     """Return the anchor of a set's map, counted from 0."""
     return f"{re.sub('[^A-Za-z0-9_-]', '-', key)}-{number + 1}"
@@ -166,6 +196,8 @@ def _of_set(key: str, images: ImageSet, grid: Grid, values: Array, k: int) -> Sh
 
 NEAR = 15.0
 """Millimetres beyond which no region is near."""
+FAR = 30.0
+"""Millimetres beyond which a map is not named by the nearest region."""
 _WORDS = {
     "ACC": "anterior cingulate",
     "IPL": "inferior parietal lobule",
@@ -201,12 +233,12 @@ class Region(NamedTuple):
     network: str
 
 
-def nearest_region(peak: NDArray[np.floating]) -> Region | None:
-    """Return the region with the nearest centre to a place in MNI mm; None beyond `NEAR`."""
+def nearest_region(peak: NDArray[np.floating], within: float = NEAR) -> Region | None:
+    """Return the region with the nearest centre to a place in MNI mm; None beyond ``within``."""
     centres, regions = _published()
     distances = np.linalg.norm(centres - peak, axis=1)
     place = int(distances.argmin())
-    return regions[place] if distances[place] <= NEAR else None
+    return regions[place] if distances[place] <= within else None
 
 
 @lru_cache(maxsize=1)

@@ -21,7 +21,7 @@ from consortium.base.atomic import write_text
 from consortium.report.brain_figures import inside_brain, template
 from consortium.report.finished import Finished
 from consortium.report.pictures import PALETTE
-from consortium.report.shown_maps import ShownMap, peak_region, shown_maps
+from consortium.report.shown_maps import ShownMap, full_name, peak_region, shown_maps
 from consortium.report.templating import plain_environment
 from consortium.space.grid import Grid
 from consortium.space.sampling import Places, sample
@@ -61,7 +61,7 @@ def _told(run: Finished, shown: ShownMap) -> dict[str, Any]:
     image = shown.grid.image(np.asarray(shown.values, dtype=np.float64))
     return {
         "ident": shown.ident,
-        "name": shown.name,
+        "name": full_name(run, shown),
         "units": shown.units,
         "threshold": shown.threshold,
         "top": max(shown.top, 1.01 * shown.threshold),

@@ -23,7 +23,7 @@ from generators.errors import codes
 from generators.markdown import table
 
 ROOT = Path(__file__).parents[2]
-_FINDS = re.compile(r"^## Overview\n+(.*?[.?])(?=\s)", re.MULTILINE | re.DOTALL)
+_FINDS = re.compile(r"\A# .*\n+(.*?[.?])(?=\s)", re.DOTALL)
 
 
 def diagram(moves: Mapping[tuple[Any, str], Any]) -> str:
@@ -96,7 +96,7 @@ def _layers() -> str:
             for layer in contract["layers"]:
                 rooms = [room.strip() for room in layer.split("|")]
                 rows += [[f"`{package}/{room}`", _purpose(package, room)] for room in rooms]
-    return table(["room, high to low", "what is in it"], rows)
+    return table(["room, high to low", "content"], rows)
 
 
 def _purpose(package: str, room: str) -> str:
@@ -126,7 +126,7 @@ def finds(name: str) -> str:
     page = (ROOT / "docs" / "analyses" / f"{name}.md").read_text(encoding="utf-8")
     found = _FINDS.search(page)
     if found is None:
-        raise ValueError(f"docs/analyses/{name}.md has no section 'Overview'; add it.")
+        raise ValueError(f"docs/analyses/{name}.md has no first sentence; add it.")
     return found[1]
 
 

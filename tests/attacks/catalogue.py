@@ -46,20 +46,20 @@ UNGUARDED = (
         "invented-data",
         "site",
         "Answers with invented numbers.",
-        "Under masks nobody sees whether a site keeps to its public bound: it can move a sum by "
-        "any numbers, not only by its share of the subjects. It does so blindly, since what it "
-        "sends is fixed before anybody can know the others' sum, and its manifest stays. Where "
-        "vectors are open, the bound and its share limit it.",
+        "Under masks no party sees whether a site respects its public bound. The site can move a "
+        "sum by any numbers, not only by its share of the participants. It does so blindly, since "
+        "its message is fixed before any party can compute the others' sum, and its manifest "
+        "stays. Where vectors are open, the bound and its share limit it.",
     ),
     Row(
         "two-tongues-among-friends",
         "site",
         "Tells the centre one model and a neighbour that works with it another.",
-        "Honest neighbours sign what they were told, and whoever told them or the centre something "
-        "else is named. Two who work together leave it out, and whether an answer follows from "
-        "what its site heard nobody sees: each is a number within the public bound that its site "
-        "could have said anyway, as in invented-data. Of the last round nobody goes on from what "
-        "was heard. What persons pay does not depend on what a site hears.",
+        "Honest neighbours sign the answers that they received, so a site that sent them or the "
+        "centre another answer is named. Two sites that work together omit it. No party can check "
+        "whether an answer follows from the received ones: each is a number within the public "
+        "bound that its site could have sent anyway, as in invented-data. Answers of the last "
+        "round have no further use. Privacy loss does not depend on received answers.",
     ),
     Row(
         "invented-sum-of-numeric-boost",
@@ -74,8 +74,8 @@ UNGUARDED = (
         "messages-withheld",
         "exchange",
         "Deletes or withholds messages for good.",
-        "Every wait has a deadline and names whom it waits for. The run ends without a result; "
-        "what was answered by then is paid for.",
+        "Every wait has a deadline and names the awaited party. The run ends without a result. "
+        "Rounds answered by then stay charged.",
     ),
 )
 

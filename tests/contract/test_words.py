@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.prose_rules import marks, prose
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GLOSSARY = DOCS / "reference" / "glossary.md"
@@ -38,11 +40,10 @@ STORED = (
 )
 """How strings begin that name a ledger's columns, which keep their names."""
 TEMPLATES = (".j2", ".md", ".yaml")
-MOST_OF_A_PAGE = {
-    "README.md": 900,
-    "docs/guides/site.md": 1_500,
-    "docs/guides/coordinator.md": 1_500,
-    "docs/guides/installing.md": 650,
+MOST_OF_A_PAGE = {"README.md": 900} | {
+    str(page.relative_to(ROOT)): 1_500
+    for folder in ("guides", "analyses")
+    for page in sorted((DOCS / folder).glob("*.md"))
 }
 LONGEST_SENTENCE, LONGEST_ITEM = 25, 60
 """In words, of the README, the tutorial and the guides; an item is one of a list or of a table."""
@@ -56,6 +57,15 @@ _FILLED = re.compile(r"{%.*?%}|{{.*?}}|{[^{}]*}|<[^<>]*>", re.DOTALL)
 """Parts of a template or a format that stand for something else, and tags."""
 _QUOTED = re.compile(r'"[^"\n]*"|`[^`]*`')
 
+OTHERS = [
+    ROOT / name for name in ("SECURITY.md", "paper.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md")
+]
+LONGEST_BETWEEN_STOPS = 30
+"""In words, of a sentence of any page; a cell of a table may list more."""
+NOT_YET = {"forecasts.md", "group_ica.md"}
+"""Pages of measurements with longer sentences."""
+_HEAD = re.compile(r"\A---\n.*?^---$", re.MULTILINE | re.DOTALL)
+_FULL_STOP = re.compile(r"(?<=[.!?])[*)`\"]*\s+(?=[^a-z])")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _NO_LINE = re.compile(
     r"<!-- generated: .*?<!-- end -->|<!--.*?-->|^```.*?^```$|^ {4}[^\n]*$|^#[^\n]*$",
@@ -71,7 +81,7 @@ def length(text: str) -> int:
 
 def items(page: str) -> Iterator[tuple[bool, str]]:
     """Paragraphs, list items and cells of tables of a page, and whether each is of the last two."""
-    for line in _LINK.sub(r"\1", _NO_LINE.sub("", page)).splitlines():
+    for line in _prose_lines(page):
         listed = bool(re.match(r"[-|]|\d+\. ", line))
         yield from ((listed, cell) for cell in (line.split("|") if line[:1] == "|" else [line]))
 
@@ -83,6 +93,17 @@ def too_long(page: str) -> list[str]:
     return long + [text for text in sentences if length(text) > LONGEST_SENTENCE]
 
 
+def too_long_between_stops(page: str) -> list[str]:
+    """Sentences outside of tables that have more words from full stop to full stop than allowed."""
+    lines = [line for line in _prose_lines(_HEAD.sub("", page)) if line[:1] != "|"]
+    sentences = (sentence for line in lines for sentence in _FULL_STOP.split(line))
+    return [text for text in sentences if length(text) > LONGEST_BETWEEN_STOPS]
+
+
+def _prose_lines(page: str) -> list[str]:
+    return _LINK.sub(r"\1", _NO_LINE.sub("", page)).splitlines()
+
+
 def forbidden() -> list[str]:
     """Words of the glossary's column of what a concept is not called."""
     words: list[str] = []
@@ -92,8 +113,8 @@ def forbidden() -> list[str]:
         if not line.startswith("|"):
             place = None
         elif place is None:
-            place = cells.index(COLUMN)
-        elif set(line) - set("| -"):
+            place = cells.index(COLUMN) if COLUMN in cells else len(cells)
+        elif set(line) - set("| -") and place < len(cells):
             words += filter(None, map(str.strip, cells[place].split(",")))
     return words
 
@@ -171,6 +192,31 @@ def test_words_are_counted_by_who_wrote_them(counts: ModuleType, tmp_path: Path)
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_guide_has_short_sentences_and_items(page: Path) -> None:
     assert too_long(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        for page in (*PAGES, *OTHERS)
+        if page.parent.name != "reference"
+        and not (page.parent.name == "replication" and page.name in NOT_YET)
+    ],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_a_sentence_has_at_most_thirty_words_between_full_stops(page: Path) -> None:
+    assert too_long_between_stops(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_sentence_with_colons_and_semicolons_is_counted_whole() -> None:
+    assert len(too_long_between_stops("A: " + "word " * 15 + "; " + "word " * 15)) == 1
+    assert too_long_between_stops("word " * 16 + "end. " + "Word " * 16 + "end.") == []
+    assert too_long_between_stops("| " + "word " * 40 + "|") == []
+
+
+@pytest.mark.parametrize("page", OTHERS, ids=lambda page: page.name)
+def test_other_documents_follow_the_rules_of_plain_language(page: Path) -> None:
+    assert marks(prose(page.read_text(encoding="utf-8"))) == 0
 
 
 def test_a_long_sentence_and_a_long_item_are_noticed() -> None:

@@ -56,7 +56,9 @@ def test_a_stranger_finds_licence_changes_and_how_to_report() -> None:
     assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert PROJECT["license"] == "Apache-2.0"
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["version"] == PROJECT["version"] == __version__
+    assert citation["version"] == __version__
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", changes, re.MULTILINE)[0] == __version__
     assert citation["license"] == PROJECT["license"]
     for name in ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md"):
         assert (ROOT / name).is_file(), name

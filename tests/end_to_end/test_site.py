@@ -43,14 +43,6 @@ def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
         assert [url for url in found if re.match(r"(?:https?:)?//", url)] == [], path
 
 
-def test_promises_are_not_seen_nor_searched(site: Path) -> None:
-    source = (site / "guides" / "site.html").read_text(encoding="utf-8")
-    assert "<!-- test: tests/" in source  # else this test would show nothing
-    for path in {*site.rglob("*.html")} - {site / "guides" / "developer.html"}:  # tells of them
-        text = Page(path.read_text(encoding="utf-8")).text
-        assert "test: tests/" not in text, path
-
-
 def test_diagrams_are_pictures(site: Path) -> None:
     page = Page((site / "explanation" / "protocol.html").read_text(encoding="utf-8"))
     drawn = page.values("object", "data")

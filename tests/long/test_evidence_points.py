@@ -92,7 +92,7 @@ def _tensor() -> float:
 
 
 POINTS = (
-    Point("admm", ["1"], "what can be proved", _admm),
+    Point("admm", ["1"], "provable ε", _admm),
     Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
     Point(
         "forecasts",

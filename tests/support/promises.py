@@ -1,14 +1,17 @@
-"""Sentences of the documents that promise something, and the proofs that they name."""
+"""Sentences of the documents that promise something, and ``tests/promises.yaml``."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
+
+import yaml
 
 ROOT = Path(__file__).parents[2]
+PROMISES = ROOT / "tests" / "promises.yaml"
 PROMISING = re.compile(
     r"\b(?:never|cannot|can't|only|nobody|no one|nothing|none|nowhere|always|whatever|whoever|"
     r"refus\w+|stays?|exact(?:ly)?|guarantee\w*|promise\w*|charged|encrypted|noticed|"
@@ -18,7 +21,7 @@ PROMISING = re.compile(
 )
 """Words by which a sentence is taken for a promise."""
 NOT_PROMISES = ("limit", "assumption", "instruction", "definition", "what was printed")
-"""Another reason for such a word in a sentence: ``<!-- not a promise: limit -->``."""
+"""Other reasons for such a word in a sentence."""
 LIMITS = re.compile(r"^(?:## Limits|### Assumptions|\*\*What is not protected|Further limits)")
 """Begin of a part about limits, up to the next heading or paragraph in bold."""
 INSTRUCTION = re.compile(
@@ -27,88 +30,81 @@ INSTRUCTION = re.compile(
 """First words of a sentence that instructs the reader."""
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
-_COMMENT = re.compile(r"<!--\s*(test|attack|not a promise):\s*(.*?)\s*-->")
 _END = re.compile(r"[.!?](?:\*\*|\))*\s+(?=[^a-z\s])")
+_ITEM = re.compile(r"^(?:- |\d+\. )")
 _CODE = re.compile(r"`[^`]*`|\]\([^)]*\)")
 
-
-class Proof(NamedTuple):
-    """A comment after a sentence: ``test``, ``attack`` or ``not a promise``, and its names."""
-
-    kind: str
-    name: str
+Entry = TypedDict(
+    "Entry",
+    {"sentence": str, "tests": list[str], "attacks": list[str], "not a promise": str},
+    total=False,
+)
+"""A sentence of a page with the tests and attacks that show it, or why it is not a promise."""
 
 
 class Sentence(NamedTuple):
-    """A sentence of a document with the comments right behind it."""
+    """A sentence of a document, and whether it is in a part on limits."""
 
     text: str
-    proofs: tuple[Proof, ...]
+    limits: bool
 
     @property
     def promises(self) -> bool:
-        """Whether it has a word of a promise, outside of code, and is not an instruction."""
+        """Whether it has a word of a promise, outside of code, and does not instruct the reader."""
         plain = _CODE.sub("", self.text)
-        return bool(PROMISING.search(plain)) and not INSTRUCTION.match(plain)
+        return bool(PROMISING.search(plain)) and not (self.limits or INSTRUCTION.match(plain))
+
+
+@cache
+def proven() -> Mapping[str, list[Entry]]:
+    """Return the entries of ``tests/promises.yaml`` by page."""
+    text = PROMISES.read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def sentences(text: str) -> Iterator[Sentence]:
-    """Yield a page's sentences without headings, code, generated blocks, and parts on limits."""
+    """Yield the sentences of a page without headings, code and generated blocks."""
     limits = False
     for line in _GENERATED.sub("", _FENCE.sub("", text)).splitlines():
         limits = bool(LIMITS.match(line)) or (limits and not line.startswith(("#", "**")))
-        if not limits and not line.startswith("#"):
+        if not line.startswith("#"):
             for cell in re.split(r"(?<!\\)\|", line) if line.startswith("|") else [line]:
-                yield from _of_cell(cell)
-
-
-def _of_cell(cell: str) -> Iterator[Sentence]:
-    """Yield sentences between comments; text after a comment begins a new one."""
-    proofs: list[Proof] = []
-    parts = _COMMENT.split(cell)  # text, kind, name, text, kind, name, text ...
-    waiting: str | None = None
-    for text, kind, name in zip(
-        parts[::3], [None, *parts[1::3]], [None, *parts[2::3]], strict=True
-    ):
-        if kind is not None and name is not None:
-            proofs += [Proof(kind, each.strip()) for each in name.split(",")]
-        pieces = _pieces(text)
-        if pieces:
-            if waiting is not None:
-                yield Sentence(waiting, tuple(proofs))
-            yield from (Sentence(piece, ()) for piece in pieces[:-1])
-            waiting, proofs = pieces[-1], []
-    if waiting is not None:
-        yield Sentence(waiting, tuple(proofs))
+                yield from (Sentence(piece, limits) for piece in _pieces(cell))
 
 
 def _pieces(text: str) -> list[str]:
-    masked = _CODE.sub(lambda m: "x" * len(m[0]), text)
-    cuts = [0, *(m.end() for m in _END.finditer(masked)), len(text)]
-    found = [text[a:b].strip() for a, b in pairwise(cuts)]
+    masked = _CODE.sub(lambda code: "X" * len(code[0]), text)
+    cuts = [0, *(end.end() for end in _END.finditer(masked)), len(text)]
+    found = [_ITEM.sub("", text[a:b].strip()) for a, b in pairwise(cuts)]
     return [piece for piece in found if piece]
 
 
-def unproven(text: str) -> list[str]:
-    """Return the sentences of a page that promise something without naming a proof."""
-    return [each.text for each in sentences(text) if each.promises and not each.proofs]
+def unproven(text: str, entries: list[Entry]) -> list[str]:
+    """Return the sentences of a page that promise something and have no entry."""
+    shown = {entry["sentence"] for entry in entries}
+    return [each.text for each in sentences(text) if each.promises and each.text not in shown]
 
 
-def missing(text: str) -> list[str]:
-    """Return the names in a page's comments that do not exist."""
-    return [name for kind, name in _named(text) if not _exists(kind, name)]
+def changed(text: str, entries: list[Entry]) -> list[str]:
+    """Return the sentences of entries that the page does not have."""
+    present = {each.text for each in sentences(text)}
+    return [entry["sentence"] for entry in entries if entry["sentence"] not in present]
 
 
-def _named(text: str) -> list[Proof]:
-    found = _COMMENT.findall(re.sub(r"`[^`]*`", "", text))
-    return [Proof(kind, name.strip()) for kind, names in found for name in names.split(",")]
+def missing(entry: Entry) -> list[str]:
+    """Return what an entry names that does not exist; its sentence if it names nothing."""
+    reasons = [entry["not a promise"]] if "not a promise" in entry else []
+    tests, attacked = entry.get("tests", []), entry.get("attacks", [])
+    if not (tests or attacked or reasons):
+        return [entry["sentence"]]
+    return [
+        *(each for each in tests if not _is_test(each)),
+        *(each for each in attacked if each not in attacks()),
+        *(each for each in reasons if each not in NOT_PROMISES),
+    ]
 
 
-def _exists(kind: str, name: str) -> bool:
-    if kind == "not a promise":
-        return name in NOT_PROMISES
-    if kind == "attack":
-        return name in attacks()
+def _is_test(name: str) -> bool:
     path, _, function = name.partition("::")
     return function.startswith("test_") and function in _functions(ROOT / path)
 

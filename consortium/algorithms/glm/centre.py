@@ -5,7 +5,7 @@ contrast on the covariates, with a small share of the budget. The second release
 weighted sum for the contrast, and for other coefficients only if the study asks for all. Each
 release is one vector of blocks that have bounds and shares of their own. If the contrast compares
 groups, a round before these two releases the number of participants in the group at every site.
-docs/analyses/glm.md defines every sum, with its sensitivity and proof.
+docs/explanation/glm-proof.md defines every sum, with its sensitivity and proof.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,8 @@
 `expected_of` collects the values that are known before the round. `ContrastRound` rescales the
 released sums to all participants and corrects them for long tails. `estimate_effects` takes both.
 
-Symbols follow docs/analyses/glm.md: a_s, n_s and q_s are weight, participants and share of the
-second group of site s; γ are slopes of the contrast on the covariates, x̂_s a site's covariate
+Symbols follow docs/explanation/glm-proof.md: a_s, n_s and q_s are weight, participants and share of
+the second group of site s; γ are slopes of the contrast on the covariates, x̂_s a site's covariate
 means, N_a = Σ a n q (1 - q) and N_u = Σ a² n q (1 - q).
 """
 
@@ -64,7 +64,7 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     Variance of sites' levels in T: Σ γ_k² V_k / ŝ² + Σ a_s² v_s. V_k are `Adjustment.levels`, from
     noise in the sites' means of covariate k and from the part that shrinking removed.
 
-    Source: docs/analyses/glm.md.
+    Source: docs/explanation/glm-proof.md.
     """
     adjustment = learned.adjustment
     noise = learned.noise

@@ -46,7 +46,7 @@ _LEAST_PERSONS = 1e-3  # at the most precise site, to keep its standard error fi
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "measured errors of forecasts"
 _SURE = 0.95  # factor of a forecast that stops a study: larger factors stop good ones
-_OFF = 0.15  # largest relative error of a forecast on difficult data: docs/analyses/glm.md
+_OFF = 0.15  # largest relative error of a forecast on difficult data: docs/replication/glm.md
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from consortium.base.formatting import number
 from consortium.report.brain_figures import draw_map, draw_mosaic, draw_surface
 from consortium.report.finished import Finished
 from consortium.report.pictures import Drawing
-from consortium.report.shown_maps import ShownMap, peak_region
+from consortium.report.shown_maps import ShownMap, full_name, peak_region
 from consortium.report.viewer import NAME as VIEWER
 from consortium.space.mesh import SIDE_NAMES, Mesh
 
@@ -61,14 +61,13 @@ def map_card(run: Finished, shown: ShownMap, first: Facts, last: Facts, note: st
     note : str
         Below the pictures.
     """
-    region = peak_region(run, shown)
-    peak = peak_text(tuple(shown.peak))
-    place = f"{peak} ({region.text})" if region.text else peak
-    name = f"{shown.name}: {region.name}" if shown.numbered and region.name else shown.name
+    where = peak_region(run, shown).text
+    place = f"{peak_text(tuple(shown.peak))} ({where})" if where else peak_text(tuple(shown.peak))
+    name = full_name(run, shown)
     facts = (*first, ("Peak x, y, z", place), *_alike(run, shown), *last)
-    drawn = shown.grid, shown.values, shown.peak, shown.threshold, shown.name, shown.units
+    drawn = shown.grid, shown.values, shown.peak, shown.threshold, name, shown.units
     pictures = draw_map(*drawn)
-    more = (draw_mosaic(shown.grid, shown.values, shown.threshold, shown.name),)
+    more = (draw_mosaic(shown.grid, shown.values, shown.threshold, name),)
     link = f"{VIEWER}#{shown.ident}" if shown.coloured else ""
     return Card(shown.ident, name, facts, (Drawing(pictures, note, more=more),), viewer=link)
 

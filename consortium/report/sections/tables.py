@@ -9,7 +9,7 @@ from consortium.algorithms.base import Table
 from consortium.base.formatting import count, number
 from consortium.report.finished import Finished
 from consortium.report.sections.base import PageSection
-from consortium.report.shown_maps import ShownMap, set_maps
+from consortium.report.shown_maps import ShownMap, component_regions, full_name, set_maps
 from consortium.report.tables import cell_text
 
 MOST = 50
@@ -51,12 +51,12 @@ def rows(run: Finished, shown: ShownMap) -> Rows:
     return tuple(rows_found)
 
 
-def caption(shown: ShownMap) -> str:
+def caption(run: Finished, shown: ShownMap) -> str:
     """Describe the table."""
     return (
-        f"Peaks of {shown.name}: {count(shown.coloured, 'voxel')} in clusters that touch, by sign; "
-        "letters are further peaks of a cluster, 8 mm apart or more. All voxels are in the image"
-        f" files, and at most {MOST} peaks here."
+        f"Peaks of {full_name(run, shown)}: {count(shown.coloured, 'voxel')} in clusters that "
+        "touch, by sign; letters are further peaks of a cluster, 8 mm apart or more. The page "
+        f"lists at most {MOST} peaks, and the image files contain all voxels."
     )
 
 
@@ -74,7 +74,7 @@ def section(run: Finished) -> PageSection | None:
     """Show every table."""
     voxels = run.space.regions is None
     tables = [_listed(table) if voxels else table for table in run.result.tables.values()]
-    shown = [_shown(table) for table in tables if table is not None]
+    shown = [_shown(_named(run, table)) for table in tables if table is not None]
     shown += _peaks(run) if voxels else []
     return PageSection("tables", {"tables": shown}) if shown else None
 
@@ -83,6 +83,18 @@ def _listed(table: Table) -> Table | None:
     """Return the table without its rows of voxels; nothing if it has no others."""
     rows = tuple(row for row in table.rows if row[0] not in table.voxels_of)
     return replace(table, rows=rows) if rows or not table.rows else None
+
+
+def _named(run: Finished, table: Table) -> Table:
+    """Add the region to the number of each public map whose measure is an entry."""
+    if table.columns[:2] != ("view", "entry"):
+        return table
+    regions = {view.name: component_regions(run, view) for view in run.space.views}
+    rows = (
+        (view, f"{entry} {regions.get(str(view), {}).get(str(entry), '')}".rstrip(), *others)
+        for view, entry, *others in table.rows
+    )
+    return replace(table, rows=tuple(rows))
 
 
 def _peaks(run: Finished) -> list[ShownTable]:
@@ -98,7 +110,7 @@ def _peaks(run: Finished) -> list[ShownTable]:
     named = run.legend.anatomy is not None
     return [
         ShownTable(
-            caption(shown),
+            caption(run, shown),
             columns(shown, named=named),
             rows(run, shown),
             (2 + named, 3 + named),

@@ -1,10 +1,19 @@
 """The whole report in a few sentences, and its figures at a glance."""
 
-from consortium.base.formatting import count, number, power_of_ten
+from collections.abc import Iterable
+
+from consortium.algorithms.base import Table
+from consortium.algorithms.findings import WITHHELD, Cell, Finding
+from consortium.base.formatting import count, number
 from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.base import Facts, PageSection
 from consortium.report.statement import UNITS
+
+FEWEST_ROWS = 2
+"""Results of which the page states how many are found."""
+MOST_ROWS = 1_000
+"""Rows from which on a table may list only some of its results."""
 
 
 def section(run: Finished) -> PageSection:
@@ -42,8 +51,7 @@ def guarantee_text(report: PrivacyReport) -> str:
     return (
         f"One {unit}'s privacy loss is at most "
         f"ε = {number(guarantees.coalition.epsilon)} against the centre{helpers}, and "
-        f"ε = {number(guarantees.outsider.epsilon)} against an outsider "
-        f"(δ = {power_of_ten(report.delta)})."
+        f"ε = {number(guarantees.outsider.epsilon)} against an outsider."
         f"{more if promised != number(guarantees.coalition.epsilon) else ''}"
     )
 
@@ -56,14 +64,32 @@ def _found(run: Finished) -> Facts:
         seen = sum(map(run.components.is_found, range(many)))
         many_text = str(many) if seen == many else f"{seen} of {many} found"
         facts.append(("Components", many_text))
-    if run.space.views:
-        facts.append(("Views", str(len(run.space.views))))
     drawn = [images for images in run.result.images.values() if images.drawn]
     maps = [images.is_found(k) for images in drawn for k in range(len(images.labels))]
     if len(maps) > 1:
         (word, *others) = {images.word for images in drawn}
         facts.append((f"Maps {'found' if others else word}", f"{sum(maps)} of {len(maps)}"))
-    return tuple(facts)
+    return tuple(facts) or rows_found(run.result.tables.values())
+
+
+def rows_found(tables: Iterable[Table]) -> Facts:
+    """Count the rows of tables whose result is found, or is reported where none is sought."""
+    whole = [table for table in tables if not table.voxels_of and len(table.rows) < MOST_ROWS]
+    states = [state for table in whole for row in table.rows if (state := _state(table, row))]
+    if len(states) < FEWEST_ROWS:
+        return ()
+    if set(states) <= {"found", WITHHELD}:
+        return (("Results reported", f"{states.count('found'):,} of {len(states):,}"),)
+    return (("Results found", f"{states.count('found'):,} of {len(states):,}"),)
+
+
+def _state(table: Table, row: tuple[Cell, ...]) -> str:
+    """Return the state of a row's result; empty for a row without one."""
+    if "found" in table.columns:
+        return {"yes": "found", "no": "not found"}.get(
+            str(row[table.columns.index("found")]), WITHHELD
+        )
+    return next((cell.state for cell in row if isinstance(cell, Finding)), "")
 
 
 def _figures(run: Finished) -> Facts:
@@ -74,5 +100,4 @@ def _figures(run: Finished) -> Facts:
         (f"{UNITS[report.unit].capitalize()}s", f"{units:,}"),
         ("ε against coalition", number(report.guarantees.coalition.epsilon)),
         ("ε against outsider", number(report.guarantees.outsider.epsilon)),
-        ("δ", power_of_ten(report.delta)),
     )

@@ -281,7 +281,7 @@ def page(tmp_path_factory):
 def test_a_found_map_is_drawn_at_its_peak_with_how_sure_it_is(page):
     texts = page.values("img", "alt")
     assert len(texts) == 3
-    assert all(text.startswith("Component 1 ") for text in texts)
+    assert all(text.startswith("Component 1: ") for text in texts)
     grid = template_grid(12.0)
     place = grid.coordinates[blob(grid, PEAK, 12.0).argmax()]
     told = ", ".join(f"{mm:.0f}".replace("-", "−") for mm in place)

@@ -103,7 +103,7 @@ def test_every_component_has_a_name_three_pictures_and_its_peak(page, components
         assert f"component-{r + 1}" in page.values("article", "id")
         x, y, z = (f"{mm:.0f}".replace("-", "−") for mm in components.peaks[r])
         assert f"{x}, {y}, {z} mm" in page.text
-        assert sum(f"Component {r + 1} " in words for words in texts) == 3
+        assert sum(f"Component {r + 1}: " in words for words in texts) == 3
 
 
 def test_pictures_are_whole_and_not_blank(page):
