@@ -73,7 +73,7 @@ def caption_with_open(plan: GlmPlan) -> str:
     )
 
 
-def open_sentences(plan: GlmPlan) -> tuple[str, ...]:
+def cohort_sentences(plan: GlmPlan) -> tuple[str, ...]:
     """Return a sentence on the open cohort's table, if there is one."""
     found = plan.open
     if found is None:

@@ -31,7 +31,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
 from consortium.algorithms.glm.kernels.with_open import shrink_to_open
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
-from consortium.algorithms.glm.open_power import open_sentences
+from consortium.algorithms.glm.open_power import cohort_sentences
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import DETECTABLE, update_forecast
 from consortium.algorithms.glm.smooth import basis_sentences
@@ -233,7 +233,7 @@ def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
         *basis_sentences(plan.likeness),
         *count_sentences(plan),
         *declared_sentences(plan.parameters),
-        *open_sentences(plan),
+        *cohort_sentences(plan),
         *(() if plan.parameters.units is None else (plan.parameters.units.explained,)),
     )
 

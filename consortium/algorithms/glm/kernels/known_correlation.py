@@ -7,6 +7,7 @@ import numpy as np
 
 from consortium.algorithms.glm.kernels.outcome_correlation import SummedCorrelation
 from consortium.base.array import Array
+from consortium.kernels.tiles import product_of_columns
 
 _LEAST_EIGENVALUE = 0.02
 PER_OUTCOME = 4
@@ -84,8 +85,8 @@ class KnownCorrelation(SummedCorrelation):
         sums[rows] += outcomes
 
     def weighed(self, sums: Array) -> Array:
-        """Return R^-¼ u."""
-        return np.asarray(self._weights @ sums)
+        """Return R^-¼ u; no participant's depends on others."""
+        return product_of_columns(self._weights, sums)
 
     def squares(self, sums: Array) -> Array:
         """Return ‖u‖², length n."""
