@@ -95,7 +95,7 @@ def _half_symmetric(regions: Regions) -> Array:
 
 
 def _averaged(regions: Regions) -> Array:
-    """Voxels' noise of 12 mm, averaged over regions."""
+    """Return voxels' noise of 12 mm, averaged over regions."""
     length, size = 2.0 * 12.0 / FWHM, len(regions.centres)
     total = np.zeros((size, size))
     counts = np.bincount(regions.labels)
@@ -156,7 +156,7 @@ KINDS: Mapping[str, Callable[[Regions], Array]] = {
 
 
 def local(folder: Path) -> None:
-    """Studies that find something in noise, and networks that are found on it."""
+    """Count studies that find something in noise, and networks that are found on it."""
     regions, rows = Regions.of(folder), []
     networks = np.maximum(published_maps(folder), 0.0)
     for name, make in KINDS.items():

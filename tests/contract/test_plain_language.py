@@ -26,6 +26,8 @@ from tests.support.prose_rules import (
 
 CEILINGS = Path(__file__).parents[1] / "ceilings.json"
 VERBS = frozenset((ROOT / "tests" / "support" / "verbs.txt").read_text(encoding="utf-8").split())
+AIM = 1.0
+"""Marks per 1,000 words that are accepted: `lower` sets no ceiling below it."""
 ANALYSES = ("average", "pca", "group_ica", "glm")
 """Analyses whose number of imported names is limited."""
 EXAMPLES = {
@@ -131,7 +133,10 @@ def test_code_and_links_of_a_page_are_no_prose() -> None:
 def lower() -> None:
     """Write the present numbers, and keep the ceilings that are lower."""
     before = json.loads(CEILINGS.read_text(encoding="utf-8")) if CEILINGS.exists() else {}
-    numbers = {name: min(value, before.get(name, value)) for name, value in present().items()}
+    numbers = {}
+    for name, value in present().items():
+        lowest = AIM if name.startswith("marks") else 0.0
+        numbers[name] = min(max(value, lowest), before.get(name, value))
     CEILINGS.write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
 
 

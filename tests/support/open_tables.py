@@ -19,7 +19,7 @@ def make_table(columns, levels=(), *, seed=8):
 
 
 def hostile_tables(columns, outcomes, levels=()):
-    """Six tables by name; the first columns are outcomes."""
+    """Return six tables by name; the first columns are outcomes."""
     generator = np.random.default_rng(9)
     usual = generator.uniform(-1, 1, (PERSONS, len(columns)))
     steep, huge, beyond, flat, same = (usual.copy() for _ in range(5))

@@ -1,6 +1,5 @@
 """K5, absence counted as zero: voxels without data, from image files to means and effects."""
 
-from dataclasses import astuple
 from pathlib import Path
 
 import nibabel as nib
@@ -261,8 +260,8 @@ def surface(root: Path, label: str, side: str) -> Path:
 def _reason(root: Path, gaps: float) -> str:
     named = {"name": "x", "source": "surface", "mesh": MESH, "values": "thickness", "gaps": gaps}
     view = ViewSpace(SurfaceView.model_validate(named), cortex().features, mesh=cortex())
-    ((_, reason, _),) = map(astuple, read_surfaces(root, DataSection(), view, gaps)[1])
-    return reason
+    (skipped,) = read_surfaces(root, DataSection(), view, gaps)[1]
+    return str(skipped.reason)
 
 
 @pytest.mark.parametrize("value", [np.nan, 0.0])

@@ -239,3 +239,60 @@ def test_squares_are_drawn_to_their_mean_as_far_as_they_are_noise():
     many = Expected(25.0, 25.0, 1.0, 1e9, 0.15, 0.9, 4.0, 9.0)
     assert shrink_squares(sums_of([0.0] * 4, values), many) == pytest.approx(values, rel=1e-4)
     assert (shrink_squares(sums_of([0.0] * 4, [-50.0] * 4), EXPECTED) > 0).all()
+
+
+def noisy_sums(**changes):
+    """Sums of four outcomes whose squares are about 1, almost without noise."""
+    noise = dict.fromkeys(("effects", "divisor", "squares", "spread", "balance"), 1e-6)
+    values = {
+        "effects": np.ones(4),
+        "divisor": 10.0,
+        "squares": np.array([0.5, 1.0, 1.5, 1.0]),
+        "spread": 1.3,
+        "balance": np.zeros(1),
+        "tails": np.zeros(4),
+        **changes,
+    }
+    return ContrastSums(**{**values, "noise": {**noise, **changes.get("noise", {})}})
+
+
+USUAL = Expected(
+    divisor=10.0,
+    squares=1.0,
+    clip=1.0,
+    persons=1e9,
+    explained=0.1,
+    root=1.0,
+    adjustment_noise=0.1,
+    offset_noise=0.1,
+)
+
+
+def test_noise_can_make_no_variance_smaller_than_its_limits():
+    hidden = noisy_sums(squares=np.full(4, -1.0), noise={"squares": 10.0})
+    assert shrink_squares(hidden, USUAL) == pytest.approx(np.full(4, 0.15))
+    squares = np.array([-1.0, 1.0, 2.0, 2.0])
+    assert shrink_squares(noisy_sums(squares=squares), USUAL)[0] == pytest.approx(0.02)
+    unsure = noisy_sums(squares=squares, noise={"squares": 0.1})
+    assert shrink_squares(unsure, USUAL)[0] == pytest.approx(0.1)
+
+
+def test_squares_are_shrunk_by_their_sampling_error_also_without_noise():
+    """A variance over n participants is off by 4/n of its square, here 0.04 of 0.125."""
+    found = shrink_squares(noisy_sums(), replace(USUAL, persons=100.0))
+    assert found == pytest.approx(1 + (0.125 - 0.04) / 0.125 * np.array([-0.5, 0.0, 0.5, 0.0]))
+
+
+def test_noise_can_make_no_divisor_and_no_variance_between_sites_negative():
+    found = estimate_effects(noisy_sums(divisor=-5.0, spread=-5.0), USUAL)
+    assert found.divisor == pytest.approx(0.05 * USUAL.divisor)
+    assert found.sites == pytest.approx(0.05)
+
+
+def test_intervals_are_wider_if_the_share_with_an_outcome_is_unsure():
+    sums = noisy_sums()
+    exact = estimate_effects(sums, USUAL).each
+    unsure = estimate_effects(sums, replace(USUAL, unsure=0.04)).each
+    assert unsure.errors == pytest.approx(exact.errors)
+    added = np.square(unsure.widths) - np.square(exact.widths)
+    assert added == pytest.approx(0.04 * np.square(exact.effects))

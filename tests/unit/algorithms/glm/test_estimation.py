@@ -125,3 +125,10 @@ def test_hidden_weights_count_with_the_variance_of_their_prior():
         assert squared_balance(sums, expected)[0] == pytest.approx(
             np.square(drawn[near]).mean(), rel=0.05
         )
+
+
+def test_an_unsure_share_of_participants_with_an_outcome_is_kept_for_intervals(known):
+    plan, there, learned = known
+    shares = replace(learned.norms.shares, variances=np.full(plan.outcomes, 0.04))
+    gaps = replace(learned, norms=replace(learned.norms, shares=shares))
+    assert expected_of(plan, there, gaps).unsure == pytest.approx(np.full(plan.outcomes, 0.04))

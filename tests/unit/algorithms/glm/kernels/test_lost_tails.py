@@ -6,6 +6,7 @@ import pytest
 from consortium.algorithms.glm.kernels.lost_tails import (
     TailSums,
     lean_of_groups,
+    lean_of_others,
     lost_tails,
     no_tails,
 )
@@ -76,3 +77,31 @@ def test_noise_alone_takes_nothing_and_leaves_no_doubt_beyond_itself():
         moved.append(np.mean(np.square(told.shift)) / np.square(900))
     assert np.mean(moved) < 0.001
     assert not no_tails(OUTCOMES, 1).variance().any()
+
+
+def test_a_chance_difference_of_norms_counts_in_the_variance_of_what_is_taken():
+    """Groups that vary alike have θ = 0; logarithms of norms have standard deviation 0.8."""
+    persons = 400
+    generator = np.random.default_rng(1)
+    squares, doubts = [], []
+    for _ in range(400):
+        weights = (generator.random(persons) < 0.4) - 0.4
+        lean = weights @ (0.8 * generator.standard_normal(persons))
+        sums = TailSums(np.ones(OUTCOMES), 1.0, np.array([lean]), QUIET)
+        told = lost_tails(sums, ALIKE, persons, [lean_of_groups(persons, 0.24 * persons, 0.4)])
+        squares.append(told.theta[0] ** 2)
+        doubts.append(told.unsure[0])
+    assert np.mean(squares) <= np.mean(doubts)
+
+
+@pytest.mark.parametrize("change", [0.1, 0.3])
+def test_a_variance_that_grows_with_the_weight_counts_in_the_sampling_variance(change):
+    """A quarter of the squared norms is of sites' levels, which do not grow."""
+    weights = np.random.default_rng(2).standard_normal(PERSONS)
+    variances = np.exp(change / 0.75 * weights)
+    measured = np.square(weights) @ variances / variances.sum() - 1
+    lean = change * PERSONS
+    sums = TailSums(np.ones(OUTCOMES), 1.0, np.array([lean, lean]), QUIET)
+    others = lean_of_others(PERSONS, np.array([float(PERSONS)]))
+    leans = [lean_of_groups(PERSONS, 0.24 * PERSONS, 0.4), *others]
+    assert lost_tails(sums, ALIKE, PERSONS, leans).uneven[1] >= measured
