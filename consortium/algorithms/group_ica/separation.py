@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.group_ica.kernels.agreement import of_replays
 from consortium.algorithms.group_ica.kernels.network_nulls import (
+    NullDraws,
     beyond_null,
     beyond_smooth,
     contrast_of_chance,
@@ -102,7 +103,14 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
     expected = of_replays(again) if parameters.separation == "varimax" else again
     found = expected >= parameters.least
     if found.any():
-        found = _significant(released, directions, networks, found, way, generator)
+        found = _significant(
+            released=released,
+            directions=directions,
+            networks=networks,
+            reliable=found,
+            way=way,
+            generator=generator,
+        )
     return Separated(directions, networks, expected, found)
 
 
@@ -134,10 +142,9 @@ def _significant(
     weights = networks.weights
     places = released.places
     matrix = released.matrix
-    count = directions.count
+    draws = NullDraws(way, directions.count, generator)
     if places is None:
-        white = white_null(directions)
-        kept = reliable & beyond_null(matrix, white, weights, way, count, generator)
+        kept = reliable & beyond_null(matrix, white_null(directions), weights, draws)
     else:
         smooth = SmoothRelease(
             matrix=matrix,
@@ -147,7 +154,7 @@ def _significant(
             persons=released.persons,
             volumes=round(released.plan.shape.mean_length),
         )
-        kept = beyond_smooth(smooth, weights, reliable, way, count, generator)
+        kept = beyond_smooth(smooth, weights, reliable, draws)
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)
