@@ -157,7 +157,8 @@ def _sites(source: Path, people: tuple[str, ...], column: str) -> tuple[str, ...
                     f"{', '.join(table.header)}. Correct --site-column."
                 )
             return ("",) * len(people)
-        label, site = table.header.index(_LABELS), table.header.index(column)
+        label = table.header.index(_LABELS)
+        site = table.header.index(column)
         for row in table.rows():
             known[row.cells[label].strip().removeprefix("sub-")] = row.cells[site].strip()
     return tuple(known.get(person.removeprefix("sub-"), "") for person in people)

@@ -143,7 +143,14 @@ def read_directions(path: Path, rows: str) -> OpenDirections:
         )
     bare = np.array([_orthonormal(each) for each in values])
     digest = hashlib.sha256(content).hexdigest()
-    return OpenDirections(bare, sites, made.cutoff, made.global_signal, digest, source)
+    return OpenDirections(
+        values=bare,
+        sites=sites,
+        cutoff=made.cutoff,
+        global_signal=made.global_signal,
+        digest=digest,
+        source=source,
+    )
 
 
 def _parts(content: bytes) -> dict[str, NDArray[Any]]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.group_ica.kernels.agreement import of_replays
 from consortium.algorithms.group_ica.kernels.network_nulls import (
+    NullDraws,
     beyond_null,
     beyond_smooth,
     contrast_of_chance,
@@ -124,7 +125,12 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
     if separated.networks is None or not separated.found.any():
         return separated
     found = _significant(
-        released, separated.directions, separated.networks, separated.found, way, generator
+        released=released,
+        directions=separated.directions,
+        networks=separated.networks,
+        reliable=separated.found,
+        way=way,
+        generator=generator,
     )
     return replace(separated, found=found)
 
@@ -186,13 +192,12 @@ def _significant(
     """Return which reliable components exceed both nulls, or white noise without places."""
     weights = networks.weights
     matrix = released.matrix
-    count = directions.count
+    draws = NullDraws(way, directions.count, generator)
     smooth = released.smooth
     if smooth is None:
-        white = white_null(directions)
-        kept = reliable & beyond_null(matrix, white, weights, way, count, generator)
+        kept = reliable & beyond_null(matrix, white_null(directions), weights, draws)
     else:
-        kept = beyond_smooth(smooth, weights, reliable, way, count, generator)
+        kept = beyond_smooth(smooth, weights, reliable, draws)
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)

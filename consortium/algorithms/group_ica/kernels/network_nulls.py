@@ -4,6 +4,8 @@ White ones share only the bulk. Smooth ones also share a smooth covariance (see 
 map that exceeds these also exceeds white ones.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,13 +53,31 @@ def contrast_of_chance(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class NullDraws:
+    """Maps of simulated releases of a null, made as those of the release were."""
+
+    way: SeparationMethod
+    count: int
+    """Number of directions that are separated."""
+    generator: np.random.Generator
+
+    def most(self, null: SmoothNull, size: int) -> float:
+        """Return the largest strength beyond the null's mean of any of ``size`` maps each."""
+        most = 0.0
+        for _ in range(_NULL_DRAWS):
+            drawn = null.draw(self.generator)
+            vectors, excess = strongest_directions(drawn, self.count, null.bulk)
+            _, again = self.way.again(vectors, excess, size, self.generator)
+            most = max(most, float(strengths_of(drawn - null.mean, again).max(initial=0.0)))
+        return most
+
+
 def beyond_null(
     matrix: Array,
     null: SmoothNull,
     weights: Array,
-    way: SeparationMethod,
-    count: int,
-    generator: np.random.Generator,
+    draws: NullDraws,
 ) -> NDArray[np.bool_]:
     """Return which maps are stronger than a null explains, shape (R,).
 
@@ -69,11 +89,8 @@ def beyond_null(
     ----------
     matrix : array, shape (d, d)
     weights : array, shape (d, R)
-    way : SeparationMethod
-        How maps are made, of ``count`` directions.
     """
-    size = weights.shape[1]
-    most = _most_by_chance(null, size, way, count, generator) if null.complete else 0.0
+    most = draws.most(null, weights.shape[1]) if null.complete else 0.0
     own = strengths_of(matrix - null.mean, weights)
     whole = strengths_of(matrix, weights) - null.bulk
     return np.asarray((own > most) & (own > _PART * whole))
@@ -83,9 +100,7 @@ def beyond_smooth(
     release: SmoothRelease,
     weights: Array,
     reliable: NDArray[np.bool_],
-    way: SeparationMethod,
-    count: int,
-    generator: np.random.Generator,
+    draws: NullDraws,
 ) -> NDArray[np.bool_]:
     """Return which reliable maps are stronger than smooth noise explains, shape (R,).
 
@@ -97,10 +112,8 @@ def beyond_smooth(
     ----------
     weights : array, shape (d, R)
     reliable : array of bool, shape (R,)
-    way : SeparationMethod
-        How maps are made, of ``count`` directions.
     """
-    left = reliable & beyond_null(release.matrix, release.even, weights, way, count, generator)
+    left = reliable & beyond_null(release.matrix, release.even, weights, draws)
     networks = np.zeros(len(left), dtype=bool)
     while left.any():
         null = release.uneven(weights[:, networks])
@@ -110,22 +123,9 @@ def beyond_smooth(
         matrix = others @ release.matrix @ others
         maps = others @ weights
         left = left & (np.square(maps).sum(axis=0) > _OWN * np.square(weights).sum(axis=0))
-        left &= beyond_null(matrix, null, maps, way, count, generator)
+        left &= beyond_null(matrix, null, maps, draws)
         own = strengths_of(matrix - null.mean, maps)
         new = left & (own >= _LEADING * own[left].max(initial=0.0))
         networks |= new
         left &= ~new
     return networks
-
-
-def _most_by_chance(
-    null: SmoothNull, size: int, way: SeparationMethod, count: int, generator: np.random.Generator
-) -> float:
-    """Return the largest strength beyond the null's mean of any map in simulated releases."""
-    most = 0.0
-    for _ in range(_NULL_DRAWS):
-        drawn = null.draw(generator)
-        vectors, excess = strongest_directions(drawn, count, null.bulk)
-        _, again = way.again(vectors, excess, size, generator)
-        most = max(most, float(strengths_of(drawn - null.mean, again).max(initial=0.0)))
-    return most

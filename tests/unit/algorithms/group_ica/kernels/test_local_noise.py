@@ -12,6 +12,7 @@ from consortium.algorithms.group_ica.kernels.local_noise import (
     Shrinkage,
 )
 from consortium.algorithms.group_ica.kernels.network_nulls import (
+    NullDraws,
     beyond_null,
     beyond_smooth,
     white_null,
@@ -51,8 +52,9 @@ def beyond(matrix, kept, deviation=DEVIATION):
     directions = find_directions(matrix, law, kept, uncut=kept)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
     release = SmoothRelease(matrix, SmoothPlaces(PLACES), deviation, kept, PERSONS, VOLUMES)
-    smooth = beyond_smooth(release, weights, np.ones(kept, dtype=bool), WAY, kept, generator)
-    white = beyond_null(matrix, white_null(directions), weights, WAY, kept, generator)
+    draws = NullDraws(WAY, kept, generator)
+    smooth = beyond_smooth(release, weights, np.ones(kept, dtype=bool), draws)
+    white = beyond_null(matrix, white_null(directions), weights, draws)
     return maps, smooth, white
 
 

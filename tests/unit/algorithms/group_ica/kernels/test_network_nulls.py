@@ -5,6 +5,7 @@ import pytest
 
 from consortium.algorithms.group_ica.kernels import smooth_null
 from consortium.algorithms.group_ica.kernels.network_nulls import (
+    NullDraws,
     beyond_null,
     beyond_smooth,
     white_null,
@@ -48,8 +49,9 @@ def found(networks, deviation, seed, strengths=1.0):
     directions = find_directions(matrix, law, KEPT, uncut=KEPT)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
     release = SmoothRelease(matrix, SmoothPlaces(PLACES), deviation, KEPT, PERSONS, VOLUMES)
-    smooth = beyond_smooth(release, weights, np.ones(KEPT, dtype=bool), WAY, KEPT, generator)
-    white = beyond_null(matrix, white_null(directions), weights, WAY, KEPT, generator)
+    draws = NullDraws(WAY, KEPT, generator)
+    smooth = beyond_smooth(release, weights, np.ones(KEPT, dtype=bool), draws)
+    white = beyond_null(matrix, white_null(directions), weights, draws)
     return maps, smooth, white
 
 
@@ -165,9 +167,9 @@ def test_noise_along_a_surface_of_uneven_vertices_is_no_network(uneven, width):
     places = SmoothPlaces(uneven.centres, own=lambda: surface_covariances(uneven))
     release = SmoothRelease(matrix, places, 1e-3, 20, 200, 40)
     reliable = np.ones(weights.shape[1], dtype=bool)
-    assert not beyond_smooth(release, weights, reliable, way, 20, generator).any()
-    white = white_null(directions)
-    assert beyond_null(matrix, white, weights, way, 20, generator).any()
+    draws = NullDraws(way, 20, generator)
+    assert not beyond_smooth(release, weights, reliable, draws).any()
+    assert beyond_null(matrix, white_null(directions), weights, draws).any()
     # Kernels between single places of the surfaces explain less of it.
     between = SmoothRelease(matrix, SmoothPlaces(uneven.centres), 1e-3, 20, 200, 40).even
     assert np.linalg.norm(matrix - release.even.mean) < 0.9 * np.linalg.norm(matrix - between.mean)

@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from consortium.algorithms.group_ica.kernels import smooth_null
 from consortium.algorithms.group_ica.kernels.local_noise import LocalNoise
-from consortium.algorithms.group_ica.kernels.network_nulls import beyond_smooth
+from consortium.algorithms.group_ica.kernels.network_nulls import NullDraws, beyond_smooth
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothPlaces,
     SmoothRelease,
@@ -115,7 +115,7 @@ def found(matrix):
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
     release = SmoothRelease(matrix, SmoothPlaces(PLACES), DEVIATION, KEPT, PERSONS, VOLUMES)
     reliable = np.ones(weights.shape[1], dtype=bool)
-    return maps, beyond_smooth(release, weights, reliable, WAY, KEPT, generator)
+    return maps, beyond_smooth(release, weights, reliable, NullDraws(WAY, KEPT, generator))
 
 
 @pytest.mark.parametrize("name", CASES)
