@@ -45,7 +45,7 @@ def _row(scores: Sequence[Array], told: Sequence[Result]) -> list[str]:
 
 
 def plain(seeds: int = 4) -> None:
-    """Plain participants: 400 of them, 14 networks."""
+    """Print results for 400 plain participants with 14 networks."""
     people, rows = plain_people(PLAIN), []
     pool = Pool(people, 0)
     plans = [plan(people, epsilon, components=14) for epsilon in (8.0, 4.0, 2.0)]
@@ -66,7 +66,7 @@ HARD_CELLS = ((HARD, (4.0, 8.0)), (LARGE, (1.0, 4.0, 8.0)))
 
 
 def hard(draws: int = 5) -> None:
-    """Hard participants: group ICA beside the pool and the largest hospital, without noise."""
+    """Print group ICA of hard participants next to pool and largest hospital, without noise."""
     rows = []
     for sizes, epsilons in HARD_CELLS:
         told: dict[str, list[tuple[Array, Result]]] = defaultdict(list)
@@ -88,7 +88,7 @@ def hard(draws: int = 5) -> None:
 def _hard_draw(
     sizes: tuple[int, ...], epsilons: Sequence[float], draw: int
 ) -> Iterator[tuple[str, tuple[Array, Result]]]:
-    """Each study's networks against the truth, of participants and noise of one draw."""
+    """Compare each study's networks with the truth, of participants and noise of one draw."""
     people = hard_people(sizes)
     pool = Pool(people, draw)
     plans = [plan(people, epsilon, components=20) for epsilon in epsilons]
@@ -108,7 +108,7 @@ FEW = (40, 30, 20, 10)
 
 
 def _components(pool: Pool, plans: Sequence[Plan], seeds: int) -> tuple[Array, ...]:
-    """Expected and true correlation of many components, at the basis's resolution and in full."""
+    """Return expected and true correlation of many components, at both resolutions."""
     expected, near, hoped, full = [], [], [], []
     pool.add([key(made) for made in plans])
     for made in plans:
@@ -125,7 +125,7 @@ def _components(pool: Pool, plans: Sequence[Plan], seeds: int) -> tuple[Array, .
 
 
 def calibration(seeds: int = 4) -> None:
-    """Expected against true correlation, over components of plain and of hard participants."""
+    """Print expected and true correlation over components of plain and of hard participants."""
     parts = []
     every: Sequence[tuple[People, int, tuple[float, ...]]] = (
         (plain_people(PLAIN), 14, (2.0, 4.0, 8.0)),
@@ -157,7 +157,7 @@ def calibration(seeds: int = 4) -> None:
 
 
 def null(runs: int = 100) -> None:
-    """Participants without common networks: how often is one found."""
+    """Print how often a network is found in people without common networks."""
     rows = []
     makers: Mapping[str, Callable[..., People]] = {
         "plain": plain_people,
@@ -176,7 +176,7 @@ def null(runs: int = 100) -> None:
 
 
 def errors(runs: int = 100) -> None:
-    """Standard errors of voxels beside the spread over repeated releases."""
+    """Print standard errors of voxels next to the spread over repeated releases."""
     people = plain_people(PLAIN)
     pool, rows = Pool(people, 0), []
     for epsilon in (4.0, 8.0):

@@ -8,7 +8,7 @@ PERSONS = 60
 
 
 def make_table(columns, levels=(), *, seed=8):
-    """A table with these columns, whose slopes on the last ones are not 0.
+    """Return a table with these columns, whose slopes on the last ones are not 0.
 
     Columns of ``levels`` hold 'no' and 'yes'.
     """

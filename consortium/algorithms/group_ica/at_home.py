@@ -7,10 +7,11 @@ all become maps in the same way. Only a site calls this.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from consortium.algorithms.base import Array, Release, Result
+from consortium.algorithms.base import Release, Result
 from consortium.algorithms.group_ica.kernels.agreement import REACH_AT_HOME
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import make_result
+from consortium.base.array import Array
 from consortium.kernels.home_posterior import Posterior
 from consortium.kernels.moments import pack_symmetric
 

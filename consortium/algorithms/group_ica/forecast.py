@@ -20,7 +20,7 @@ from consortium.algorithms.group_ica.plan import YARDSTICK, GroupIcaPlan
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
 from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
 from consortium.algorithms.worth import POOLED, worth_sentence, would_be_enough
-from consortium.base.formatting import count, number
+from consortium.base.formatting import count
 from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import usual_projector
@@ -132,7 +132,7 @@ def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
     edge = SymmetricNoise(plan.size, plan.deviation).edge
     basis = (
         f"Each participant has {asked.kept} directions in a basis of {plan.size} maps ({where}). "
-        f"The noise has a spectral norm of {number(edge)}; a direction that all participants share "
+        f"The noise has a spectral norm of {edge:.3g}; a direction that all participants share "
         "has 1."
     )
     if plan.open_cohort is not None:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from consortium.algorithms.base import Array, Release, Shape
+from consortium.algorithms.base import Release, Shape
 from consortium.algorithms.group_ica.kernels.open_posterior import (
     OpenMean,
-    draw_release,
+    draw_like,
     measure_strengths,
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull
@@ -24,6 +24,7 @@ from consortium.algorithms.group_ica.result import group_release
 from consortium.algorithms.group_ica.separation import open_maps
 from consortium.algorithms.group_ica.with_open import result_with_open
 from consortium.algorithms.open_cohort import OpenDirections
+from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.kernels.moments import pack_symmetric
 
@@ -63,7 +64,7 @@ def _simulate(
     plan = kind(GroupIcaParameters.model_validate_json(parameters), shape)
     generator = np.random.default_rng(0)
     truth = mean_of_cohort(cohort, plan.asked.kept)
-    drawn = draw_release(truth, plan.deviation, sum(shape.units), generator)
+    drawn = draw_like(truth, plan.deviation, sum(shape.units), generator)
     # Another cohort of as many participants; its sampling error is not in the release.
     other = OpenMean.of(truth.directions[generator.integers(cohort.persons, size=cohort.persons)])
     result = result_with_open(Release(pack_symmetric(drawn), plan.deviation), plan, other)

@@ -5,12 +5,13 @@ from functools import partial
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
+from consortium.algorithms.base import Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
 from consortium.algorithms.group_ica.kernels.agreement import REACH, expected_range
 from consortium.algorithms.group_ica.plan import YARDSTICK, GroupIcaPlan
 from consortium.algorithms.group_ica.separation import GroupRelease, Separated, separate_release
 from consortium.algorithms.worth import worth_sentence
+from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks, NoisyDirections
 from consortium.kernels.moments import unpack_symmetric

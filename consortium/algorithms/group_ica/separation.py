@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.base import Shape
 from consortium.algorithms.group_ica.kernels.agreement import of_replays
 from consortium.algorithms.group_ica.kernels.network_nulls import (
     NullDraws,
@@ -22,6 +22,7 @@ from consortium.algorithms.group_ica.kernels.smooth_null import (
     surface_covariances,
 )
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
+from consortium.base.array import Array
 from consortium.kernels.component_bootstrap import (
     Networks,
     NoisyDirections,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Array, Release, Result, Table
+from consortium.algorithms.base import Release, Result, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.group_ica.kernels.agreement import REACH_WITH_OPEN
 from consortium.algorithms.group_ica.kernels.open_posterior import (
@@ -37,7 +37,8 @@ from consortium.algorithms.group_ica.separation import (
     separate_mean,
     separate_release,
 )
-from consortium.base.formatting import count, percent
+from consortium.base.array import Array
+from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks
 
 HERE = "found in these hospitals"
@@ -268,7 +269,7 @@ def _source_sentence(both: Combined, persons: int, *, taken: bool) -> str:
             f"{UNLIKE:g} is allowed), so nothing was taken from it."
         )
     return (
-        f"The maps are of both sources: {percent(both.release_weight)} of the weight is the "
+        f"The maps are of both sources: {both.release_weight:.0%} of the weight is the "
         f"release's, the rest that of {count(persons, 'open participant')}. The two populations "
         f"differ by {both.between:.2f} of a participant's variance."
     )

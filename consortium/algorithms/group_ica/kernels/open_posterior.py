@@ -30,7 +30,7 @@ from scipy.special import ndtr, ndtri
 
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull, strengths_of
 from consortium.base.array import Array
-from consortium.kernels.home_posterior import BETWEEN, mean_of_projectors
+from consortium.kernels.home_posterior import BETWEEN
 from consortium.kernels.noise_law import SymmetricNoise
 
 UNLIKE = 0.08
@@ -66,7 +66,8 @@ class OpenMean:
     def of(cls, directions: Array) -> OpenMean:
         """Compute the mean and the variances over participants."""
         persons, size, _ = directions.shape
-        matrix = mean_of_projectors(list(directions), size)
+        flat = directions.transpose(1, 0, 2).reshape(size, -1)
+        matrix = flat @ flat.T / persons
         vectors = eigh(matrix)[1][:, ::-1]
         squares = np.zeros((size, size))
         for own in directions:
@@ -231,7 +232,7 @@ def _symmetric(spread: Array, generator: np.random.Generator) -> Array:
     return np.asarray((half + np.triu(half, 1).T) * spread)
 
 
-def draw_release(
+def draw_like(
     cohort: OpenMean, deviation: float, persons: int, generator: np.random.Generator
 ) -> Array:
     """Draw a release of hospitals whose participants are as like the open ones as is usual."""

@@ -1,0 +1,104 @@
+"""The estimate by an open cohort and a release, and the test that confirms a map."""
+
+import numpy as np
+import pytest
+
+from consortium.algorithms.group_ica.kernels.open_posterior import (
+    UNLIKE,
+    OpenMean,
+    combine,
+    draw_like,
+    measure_strengths,
+)
+from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull
+from consortium.kernels.noise_law import SymmetricNoise
+from tests.unit.algorithms.test_group_ica import make_brains
+from tests.unit.algorithms.test_group_ica_open import KEPT, open_cohort
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return open_cohort()
+
+
+@pytest.fixture(scope="module")
+def mean(cohort):
+    return OpenMean.of(cohort.values)
+
+
+def error(matrix, truth):
+    return float(np.sum((matrix - truth) ** 2))
+
+
+@pytest.mark.parametrize("deviation", [0.002, 0.02, 0.2])
+def test_the_combination_is_no_worse_than_the_better_source(mean, deviation):
+    generator = np.random.default_rng(1)
+    truth = OpenMean.of(open_cohort(blocks=_other_blocks()).values).matrix
+    noise = SymmetricNoise(len(truth), deviation)
+    release = truth + noise.draw(generator)
+    both = combine(mean, release, deviation, 1000, generator)
+    best = min(error(mean.matrix, truth), error(release, truth))
+    assert error(both.matrix, truth) < 1.1 * best
+    assert both.between < UNLIKE
+
+
+def _other_blocks():
+    made = make_brains(15, seed=21)
+    return [block for site in made for block in site.blocks()]
+
+
+def test_the_release_has_all_weight_without_noise_and_none_under_much(mean):
+    generator = np.random.default_rng(2)
+    exact = combine(mean, draw_like(mean, 0.0, 10**6, generator), 0.0, 10**6, generator)
+    blind = combine(mean, draw_like(mean, 2.0, 100, generator), 2.0, 100, generator)
+    assert exact.release_weight > 0.9
+    assert blind.release_weight < 0.01
+    assert exact.persons > blind.persons
+
+
+def test_the_standard_error_of_a_strength_is_that_of_draws(mean):
+    deviation, persons = 0.05, 200
+    weights = np.linalg.eigh(mean.matrix)[1][:, -KEPT:]
+    size = len(mean.matrix)
+    null = SmoothNull(np.eye(size), np.zeros(size), np.zeros(size), SymmetricNoise(size, 0.0))
+
+    def measured(release):
+        return measure_strengths(
+            release=release,
+            cohort=mean,
+            weights=weights,
+            nulls=(null,),
+            deviation=deviation,
+            persons=persons,
+        )
+
+    generator = np.random.default_rng(3)
+    drawn = []
+    for _ in range(300):
+        who = generator.integers(mean.persons, size=persons)
+        own = mean.directions[who]
+        release = np.einsum("ndk,nek->de", own, own) / persons
+        release += SymmetricNoise(size, deviation).draw(generator)
+        drawn.append(measured(release).here)
+    stated = measured(mean.matrix).error
+    assert np.allclose(np.std(drawn, axis=0), stated, rtol=0.15)
+
+
+def test_a_strength_that_is_noise_is_confirmed_in_few_releases(mean):
+    deviation, persons = 0.1, 200
+    weights = np.linalg.qr(np.random.default_rng(4).standard_normal((len(mean.matrix), 20)))[0]
+    size = len(mean.matrix)
+    null = SmoothNull(np.eye(size), np.zeros(size), np.zeros(size), SymmetricNoise(size, 0.0))
+    generator = np.random.default_rng(5)
+    confirmed = 0
+    for _ in range(200):
+        strengths = measure_strengths(
+            release=SymmetricNoise(size, deviation).draw(generator),
+            cohort=mean,
+            weights=weights,
+            nulls=(null,),
+            deviation=deviation,
+            persons=persons,
+        )
+        confirmed += bool(strengths.confirmed(np.zeros(20)).any())
+    assert confirmed <= 20  # 10 are expected; 21 or more have a probability of 0.001
