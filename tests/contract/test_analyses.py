@@ -67,7 +67,7 @@ PARTS = (
         "power",
         "methods",
     ),
-    *("separation", "tables", "result", "forecast", "centre"),
+    *("separation", "tables", "result", "with_open", "open_forecast", "forecast", "centre"),
     "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`
