@@ -203,7 +203,7 @@ def trial_of_cohort(case: Comparison, way: str) -> Trial:
 
 
 def _usual_age(people: Cohort) -> dict[str, float]:
-    """Return what a coordinator would state of the hospitals' ages: multiples of five years."""
+    """Return mean and deviation of the hospitals' ages in whole years, as a study would."""
     ages = people.columns["age"]
     return {
         n: float(5 * round(v / 5)) for n, v in (("mean", ages.mean()), ("deviation", ages.std()))

@@ -84,7 +84,7 @@ def test_the_page_and_the_example_show_what_is_planned_and_what_is_written(tmp_p
     said = enter("consortium", "plan", ROOT / "configs" / "glm-open.yaml")
     assert said.code == 0, said.err
     printed = {tuple(line.split("│")[n].strip() for n in (1, 2)) for line in lines_of(said.out)}
-    page = (ROOT / "docs" / "analyses" / "glm.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "glm-open-cohorts.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| (as it is|.*open cohort.*) \| (\S+) \|$", page, re.MULTILINE)
     assert len(shown) == 3
     assert set(shown) <= printed

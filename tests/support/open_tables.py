@@ -1,4 +1,4 @@
-"""Tables of open cohorts: one of good will, and what a hostile coordinator may name."""
+"""Tables of open cohorts: a usual one, and those of a hostile coordinator."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ PERSONS = 60
 
 
 def make_table(columns, levels=(), *, seed=8):
-    """Return a table with these columns, whose slopes on the last ones are not 0.
+    """Make a table with these columns, which follow the last one.
 
-    Columns of ``levels`` hold 'no' and 'yes'.
+    Columns of ``levels`` have the cells 'no' and 'yes'.
     """
     generator = np.random.default_rng(seed)
     values = generator.uniform(-0.5, 0.5, (PERSONS, len(columns)))

@@ -94,6 +94,34 @@ def table_of_rows(rows, trial, names):
     return OpenTable((*names, label), tuple(tuple(map(repr, r)) for r in cells.tolist()), "")
 
 
+def test_missing_outcomes_have_the_effects_of_participants_who_have_them():
+    people = people_of(400)
+    missing = np.random.default_rng(4).random(people.outcomes.shape) < 0.1
+    people = replace(people, outcomes=np.where(missing, np.nan, people.outcomes))
+    found = []
+    for trial in (make_trial(people), make_open_trial(people, cohort_of())):
+        given = trial.parameters.model_dump(exclude_unset=True)
+        gaps = [view.model_copy(update={"gaps": 0.5}) for view in views(-9.0, 9.0)[:1]]
+        context = {"features": [*gaps, *views(-9.0, 9.0)[1:]]}
+        given["formula"] = "dx1 + age1 + icv1"
+        table = broken(
+            lambda columns: columns.update(
+                dx1=["yes" if float(cell) > 0 else "no" for cell in columns["dx1"]]
+            )
+        )
+        shape = replace(trial.shape, open_cohort=table)
+        given["covariates"] = {"age1": {"mean": 0, "deviation": 0.1}}
+        given["covariates"]["icv1"] = {"mean": 0, "deviation": 0.1}
+        if "norms" in given:
+            given["norms"] = {"deviation": 1.0}
+        asked = GlmParameters.model_validate(given, context=context)
+        result = run_trial(
+            replace(trial, parameters=asked, shape=shape), 0.0, np.random.default_rng(0)
+        )
+        found.append(result.arrays["effect"] * result.arrays["deviation"])
+    assert found[1] == pytest.approx(found[0], abs=0.06)
+
+
 def halves_of(people):
     """Participants of the first four sites, and of the others, with the same true effects."""
     found = []
