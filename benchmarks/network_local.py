@@ -48,7 +48,7 @@ class Regions:
 
     @classmethod
     def of(cls, folder: Path) -> "Regions":
-        """Read the atlas."""
+        """Read the atlas of a folder."""
         atlas: Any = nibabel.load(folder / "CC200.nii.gz")
         values = np.asarray(atlas.dataobj).round().astype(np.int64)
         voxels = apply_affine(atlas.affine, np.argwhere(values > 0))
@@ -58,13 +58,13 @@ class Regions:
 
     @property
     def front(self) -> Array:
-        """0 at the back to 1 at the front, shape (d,)."""
+        """Return places from 0 at the back to 1 at the front, shape (d,)."""
         along = self.centres[:, 1]
         return np.asarray((along - along.min()) / np.ptp(along))
 
     @property
     def radius(self) -> Array:
-        """Distance from the middle, over the brain's extent, shape (d,)."""
+        """Return distances from the middle, over the extent of the brain, shape (d,)."""
         spread = self.centres - self.centres.mean(axis=0)
         return np.asarray(np.linalg.norm(spread / self.centres.std(axis=0), axis=1))
 
@@ -156,7 +156,7 @@ KINDS: Mapping[str, Callable[[Regions], Array]] = {
 
 
 def local(folder: Path) -> None:
-    """Count studies that find something in noise, and networks that are found on it."""
+    """Print studies that find something in noise, and networks that are found on it."""
     regions, rows = Regions.of(folder), []
     networks = np.maximum(published_maps(folder), 0.0)
     for name, make in KINDS.items():
