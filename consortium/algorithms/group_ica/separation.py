@@ -9,16 +9,14 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Shape
 from consortium.algorithms.group_ica.kernels.agreement import of_replays
 from consortium.algorithms.group_ica.kernels.network_nulls import (
-    NullDraws,
-    beyond_null,
-    beyond_smooth,
+    beyond_nulls,
     contrast_of_chance,
     white_null,
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothNull,
     SmoothPlaces,
-    SmoothRelease,
+    fit_smooth,
     surface_covariances,
 )
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
@@ -76,13 +74,18 @@ class GroupRelease:
         features = shape.region_places if shape.places is None else shape.places.coordinates
         return None if features is None else SmoothPlaces(features)
 
-    @property
-    def smooth(self) -> SmoothRelease | None:
-        """The release for a comparison with smooth noise; None for regions without places."""
+    def nulls(self, directions: NoisyDirections) -> tuple[SmoothNull, ...]:
+        """Return participants without networks that are most like the release.
+
+        Parameters
+        ----------
+        directions : NoisyDirections
+            Of the release, for a table of regions without places.
+        """
         places = self.places
         if places is None:
-            return None
-        return SmoothRelease(
+            return (white_null(directions),)
+        return fit_smooth(
             matrix=self.matrix,
             places=places,
             deviation=self.deviation,
@@ -90,20 +93,6 @@ class GroupRelease:
             persons=self.persons,
             volumes=round(self.plan.shape.mean_length),
         )
-
-    def nulls(self, directions: NoisyDirections) -> tuple[SmoothNull, ...]:
-        """Return participants without networks that are most like the whole release.
-
-        Parameters
-        ----------
-        directions : NoisyDirections
-            Of the release, for a table of regions without places.
-        """
-        smooth = self.smooth
-        if smooth is None:
-            return (white_null(directions),)
-        local = smooth.uneven(np.zeros((len(self.matrix), 0)))
-        return (smooth.even,) if local is None else (smooth.even, local)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,15 +114,8 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
     separated, way = _separated(released, generator)
     if separated.networks is None or not separated.found.any():
         return separated
-    found = _significant(
-        released=released,
-        directions=separated.directions,
-        networks=separated.networks,
-        reliable=separated.found,
-        way=way,
-        generator=generator,
-    )
-    return replace(separated, found=found)
+    significant = _significant(released, separated.directions, separated.networks, way, generator)
+    return replace(separated, found=separated.found & significant)
 
 
 def separate_mean(released: GroupRelease, generator: np.random.Generator) -> Separated:
@@ -186,19 +168,19 @@ def _significant(
     released: GroupRelease,
     directions: NoisyDirections,
     networks: Networks,
-    reliable: NDArray[np.bool_],
     way: SeparationMethod,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Return which reliable components exceed both nulls, or white noise without places."""
+    """Return which components exceed both nulls, or the white one if the basis has no places."""
     weights = networks.weights
-    matrix = released.matrix
-    draws = NullDraws(way, directions.count, generator)
-    smooth = released.smooth
-    if smooth is None:
-        kept = reliable & beyond_null(matrix, white_null(directions), weights, draws)
-    else:
-        kept = beyond_smooth(smooth, weights, reliable, draws)
+    kept = beyond_nulls(
+        matrix=released.matrix,
+        nulls=released.nulls(directions),
+        weights=weights,
+        way=way,
+        count=directions.count,
+        generator=generator,
+    )
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)
