@@ -88,8 +88,8 @@ class Expected:
     root: Array | float
     """Diagonal of R^½, or its common value g."""
     adjustment_noise: float
-    """k′ σ_G² + ½ σ_A² ‖γ‖², noise variance in the covariates' sums, with k′ the fraction of the
-    noise of G that remains after shrinking."""
+    """k′ σ_G² + σ_A² ‖γ‖² (p + 1)/(2p), noise variance in the sums of p covariates, with k′ the
+    fraction of the noise of G that remains after shrinking."""
     offset_noise: float
     """Noise variance in the sites' means: ‖γ‖² Σ a_s² v_s; for a slope, whose own column is centred
     by noisy means, Σ v_s is added."""

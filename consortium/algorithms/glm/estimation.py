@@ -56,10 +56,12 @@ _ALONE = 0.25  # share of the weights' imbalance that does not cancel against le
 def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     """Return the values about the last round that are known before its sums are read.
 
-    Variance of the adjustment: (k' σ_G² + ½ σ_A² ‖γ‖²) / ŝ², if each of p covariates explains β²/p.
-    The share k' of the noise of G remains after the slopes were shrunk (`left_of_noise`). A is
-    symmetric, so its noise counts half. With counted groups, an error of a count moves G by the
-    site's covariate means, which adds Σ a_s² v_s times the mean of x̂_s² over covariates.
+    Variance of the adjustment: (k' σ_G² + σ_A² ‖γ‖² (p + 1)/(2p)) / ŝ², if each of p covariates
+    explains β²/p. The share k' of the noise of G remains after the slopes were shrunk
+    (`left_of_noise`). The other term is the mean over covariates of the variance of (ΔA γ)_i: A is
+    symmetric, and its entries beside the diagonal have half the variance. With counted groups, an
+    error of a count moves G by the site's covariate means, which adds Σ a_s² v_s times the mean of
+    x̂_s² over covariates.
 
     Variance of sites' levels in T: Σ γ_k² V_k / ŝ² + Σ a_s² v_s. V_k are `Adjustment.levels`, from
     noise in the sites' means of covariate k and from the part that shrinking removed.
@@ -71,7 +73,10 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     choice = plan.choice
     slopes = adjustment.slopes
     left = left_of_noise(adjustment.kept, plan.covariates)
-    moments = left * noise["contrast"] ** 2 + noise["moment"] ** 2 * float(slopes @ slopes) / 2
+    moments = left * noise["contrast"] ** 2
+    if plan.covariates:
+        share = (plan.covariates + 1) / (2 * plan.covariates)
+        moments += share * noise["moment"] ** 2 * float(slopes @ slopes)
     if plan.covariates and not plan.columns.slope:
         # A wrong count is confounded with the site's covariate means, which G does not contain.
         moments += float(

@@ -15,6 +15,7 @@ from consortium.kernels.contrast_regression import (
     Expected,
     squared_balance,
 )
+from consortium.kernels.moments import unpack_symmetric
 
 DRAWS = 20_000
 
@@ -47,6 +48,22 @@ def test_unbalanced_sites_add_as_much_as_imbalances_that_vary_by_half(lean):
     varied = information * (1 + 0.5 * np.random.default_rng(0).standard_normal((DRAWS, 12)))
     drawn = np.square(varied - participants).sum(axis=1).mean()
     assert _unevenness(information, participants) == pytest.approx(drawn, rel=0.15)
+
+
+def test_noise_of_the_moments_moves_a_covariates_sum_as_symmetric_noise_does(known):
+    plan, there, learned = known
+    exact = replace(learned, noise={**learned.noise, "moment": 0.0})
+    added = (
+        expected_of(plan, there, learned).adjustment_noise
+        - expected_of(plan, there, exact).adjustment_noise
+    )
+    generator = np.random.default_rng(2)
+    slopes = learned.adjustment.slopes
+    packed = learned.noise["moment"] * generator.standard_normal(
+        (DRAWS, len(slopes) * (len(slopes) + 1) // 2)
+    )
+    moved = np.array([unpack_symmetric(each) @ slopes for each in packed])
+    assert added == pytest.approx(np.square(moved).mean() / learned.spread**2, rel=0.05)
 
 
 def test_an_error_of_a_count_moves_a_covariates_sum_by_its_mean(known):
