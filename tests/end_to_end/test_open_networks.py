@@ -62,11 +62,10 @@ def test_the_file_is_made_planned_and_used(place):
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     words = {row["network"] for row in rows}
-    assert words <= {"found in these hospitals", "open cohort only", "too uncertain"}
+    found = "found in these hospitals"
+    assert words <= {found, "open cohort only", "not confirmed", "too uncertain"}
     assert sum(row["state"] == "found" for row in rows) >= 2
-    assert all(
-        (row["state"] == "found") == (row["network"] == "found in these hospitals") for row in rows
-    )
+    assert all((row["state"] == "found") == (row["network"] == found) for row in rows)
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "found in these hospitals" in page
     assert "32 open participants" in page

@@ -44,6 +44,7 @@ from consortium.kernels.component_bootstrap import Networks
 HERE = "found in these hospitals"
 NEW = "new in these hospitals"
 OPEN_ONLY = "open cohort only"
+UNCONFIRMED = "not confirmed"
 UNCERTAIN = "too uncertain"
 ALIKE = 0.7
 """Least correlation of two maps of the same network."""
@@ -65,11 +66,11 @@ class _Maps:
     @property
     def states(self) -> list[str]:
         """State of each map, in words."""
-        states = []
-        for found, sure, new in zip(self.separated.found, self.confirmed, self.new, strict=True):
-            known = NEW if new else HERE
-            states.append(known if found else UNCERTAIN if sure else OPEN_ONLY)
-        return states
+        found = self.separated.found
+        weaker = self.strengths.ratios + _SIDED * self.strengths.errors < 1.0
+        conditions = (found & self.new, found, self.confirmed, weaker)
+        words = np.select(conditions, (NEW, HERE, UNCERTAIN, OPEN_ONLY), UNCONFIRMED)
+        return [str(word) for word in words]
 
 
 def result_with_open(release: Release, plan: GroupIcaPlan, cohort: OpenMean) -> Result:
@@ -216,8 +217,8 @@ def _with_states(made: Result, maps: _Maps) -> Result:
     caption = (
         f"{table.caption} Strength in hospitals: that of the map in the hospitals' release by "
         "itself, divided by that in the open cohort, with an interval of 95 %. A map that the "
-        "release does not confirm is of the open cohort only. A network that only the release "
-        "shows is new in these hospitals."
+        "release does not confirm, and that is surely weaker there, is of the open cohort only. "
+        "A network that only the release shows is new in these hospitals."
     )
     names = (*table.columns[:-1], "strength in hospitals", "network", table.columns[-1])
     return replace(
@@ -232,12 +233,15 @@ def _with_states(made: Result, maps: _Maps) -> Result:
 
 def _headline(states: Sequence[str]) -> str:
     """State how many networks each source shows."""
-    many = {state: states.count(state) for state in (HERE, NEW, OPEN_ONLY, UNCERTAIN)}
+    words = (HERE, NEW, OPEN_ONLY, UNCONFIRMED, UNCERTAIN)
+    many = {state: states.count(state) for state in words}
     parts = [f"{count(many[HERE] + many[NEW], 'network')} found in these hospitals"]
     if new := many[NEW]:
         parts.append(f"{new} of them {'is' if new == 1 else 'are'} not in the open cohort")
-    if open_only := many[OPEN_ONLY]:
-        parts.append(f"{count(open_only, 'map')} of the open cohort not confirmed by the hospitals")
+    if unconfirmed := many[OPEN_ONLY] + many[UNCONFIRMED]:
+        parts.append(
+            f"{count(unconfirmed, 'map')} of the open cohort not confirmed by the hospitals"
+        )
     if uncertain := many[UNCERTAIN]:
         parts.append(f"{count(uncertain, 'map')} too uncertain to be shown")
     return f"{'; '.join(parts)}."

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from consortium.algorithms.group_ica.with_open import HERE, NEW, OPEN_ONLY
+from consortium.algorithms.group_ica.with_open import HERE, NEW, OPEN_ONLY, UNCONFIRMED
 from consortium.algorithms.open_cohort import OpenDirections, OpenTable
 from consortium.algorithms.subspace import directions_of, smooth_basis
 from consortium.errors import StudyError
@@ -73,7 +73,7 @@ def test_networks_that_only_the_hospitals_have_are_found_and_named_new():
     result = run(50.0, open_cohort(0.0))
     assert result.numbers["found"] >= 4
     if "network" in result.tables["components"].columns:
-        assert set(states(result)) <= {NEW, HERE, OPEN_ONLY}
+        assert set(states(result)) <= {NEW, HERE, OPEN_ONLY, UNCONFIRMED}
         assert states(result).count(NEW) >= 4
 
 
