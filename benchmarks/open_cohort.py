@@ -311,7 +311,8 @@ def _mean_of_best(maps: Array, case: Case) -> float:
 
 
 def _row(outcomes: list[Outcome]) -> list[str]:
-    keys = (
+    keys = ("agreed", "found", "false", "expected", "true", "within")
+    keys += ("special", "new", "between", "weight")
         "agreed",
         "found",
         "false",
