@@ -15,7 +15,7 @@ import csv
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -311,19 +311,7 @@ def _mean_of_best(maps: Array, case: Case) -> float:
 
 
 def _row(outcomes: list[Outcome]) -> list[str]:
-    keys = ("agreed", "found", "false", "expected", "true", "within")
-    keys += ("special", "new", "between", "weight")
-        "agreed",
-        "found",
-        "false",
-        "expected",
-        "true",
-        "within",
-        "special",
-        "new",
-        "between",
-        "weight",
-    )
+    keys = [each.name for each in fields(Outcome)]
     with np.errstate(all="ignore"):
         means = [np.nanmean([getattr(each, key) for each in outcomes]) for key in keys]
     return [f"{mean:.2f}" for mean in means]
