@@ -25,7 +25,7 @@ from tests.support.cases import (
     drive,
     every_case,
     loud,
-    open_table_for,
+    open_cohort_for,
     places_for,
     planned_by,
     pooled_mean,
@@ -213,7 +213,7 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
     algorithm, parameters, sites = prepared(name, case)
     people = [block for site in sites for block in site.blocks()]
     public = {"views": case.views, "templates": templates_for(case), "places": places_for(case)}
-    public |= {"surface_places": surfaces_for(case), "open_cohort": open_table_for(case)}
+    public |= {"surface_places": surfaces_for(case), "open_cohort": open_cohort_for(case)}
     together = [ArrayData(people, case.unit, **public)]
     plan, planned = algorithm(parameters, shape_of(sites)), planned_by(algorithm, parameters, sites)
     for query in drive(algorithm, parameters, sites)[0]:

@@ -15,7 +15,7 @@ from tests.support.cases import (
     PLAIN,
     SITES,
     make_feature_sites,
-    open_table_for,
+    open_cohort_for,
     study_of,
     surfaces_for,
 )
@@ -45,7 +45,7 @@ def told(name: str, case: Case) -> tuple[Study, Result]:
         persons=persons_of(case),
         rows=case.rows,
         surfaces=surfaces_for(case),
-        cohort=open_table_for(case),
+        cohort=open_cohort_for(case),
     )
     return study, Simulation(study, sites, 0).run()
 

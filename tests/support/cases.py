@@ -8,6 +8,7 @@ import pytest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import NeighbourAnswers, Places, Release, Templates
+from consortium.algorithms.open_cohort import OpenDirections
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
 from tests.support.open_tables import make_table
@@ -95,17 +96,32 @@ def prepared(name, case):
 def sites_for(case):
     """Return the sites of an example."""
     if case.views:
-        surfaces, cohort = surfaces_for(case), open_table_for(case)
+        surfaces, cohort = surfaces_for(case), open_cohort_for(case)
         return make_feature_sites(case.views, rows=case.rows, surfaces=surfaces, cohort=cohort)
-    return make_sites(case.unit, templates=templates_for(case), places=places_for(case))
+    return make_sites(
+        case.unit,
+        templates=templates_for(case),
+        places=places_for(case),
+        cohort=open_cohort_for(case),
+    )
 
 
-def open_table_for(case):
-    """Return the table of an open cohort for an example that names one."""
+def open_cohort_for(case, features=6):
+    """Return the open cohort of an example that names one."""
     if not case.analysis.get("open"):
         return None
+    if not case.views:
+        return open_directions(case.analysis["directions"], features)
     names = entries_of(case)
     return make_table(names, [name for name in names if name.startswith("group")])
+
+
+def open_directions(kept, features=6, persons=40):
+    """Return random directions of participants of an open cohort."""
+    drawn = np.random.default_rng(6).standard_normal((persons, features, kept))
+    values = np.linalg.qr(drawn)[0]
+    sites = np.repeat(["a", "b"], persons // 2)
+    return OpenDirections(values, sites, 0.0, "keep", "")
 
 
 def entries_of(case):
@@ -164,6 +180,7 @@ def make_sites(
     dtype=np.float32,
     templates=None,
     places=None,
+    cohort=None,
 ):
     """Return sites whose subjects have different numbers of volumes."""
     generator = np.random.default_rng(seed)
@@ -177,6 +194,7 @@ def make_sites(
             unit,
             templates=templates,
             places=places,
+            open_cohort=cohort,
         )
         for count in subjects
     ]
