@@ -54,6 +54,7 @@ def test_the_file_is_made_planned_and_used(place):
     planned = enter("consortium", "plan", study)
     assert planned.code == 0, planned.err
     assert "open participants" in planned.out
+    assert "(made for a test)" in " ".join(planned.out.split())
     out = root / "out"
     data = [part for site in SITES for part in ("--data", f"{site}={root}/data/{site}/bids")]
     ran = enter("consortium", "simulate", study, *data, "--out", out, "--seed", "3")

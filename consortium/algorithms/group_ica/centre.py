@@ -15,7 +15,7 @@ from consortium.algorithms.group_ica.forecast import expect, forecast_sentences,
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import make_result
-from consortium.algorithms.group_ica.with_open import result_with_open
+from consortium.algorithms.group_ica.with_open import cohort_remark, result_with_open
 from consortium.algorithms.subspace import mean_projector
 from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
 from consortium.algorithms.worth import worth_sentence
@@ -50,6 +50,11 @@ class GroupIca(GroupIcaPlan):
     def worth(self) -> str:
         """Return the worth of the release to a hospital, for the usual strengths of networks."""
         return worth_sentence(subspace_worth(self), USUAL)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what the open cohort is, and what it means for a participant who is in it."""
+        cohort = self.open_cohort
+        return () if cohort is None else (cohort_remark(cohort),)
 
     def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""

@@ -37,6 +37,7 @@ from consortium.algorithms.group_ica.separation import (
     separate_mean,
     separate_release,
 )
+from consortium.algorithms.open_cohort import OpenDirections
 from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks
@@ -263,6 +264,17 @@ def _described(result: Result, both: Combined, plan: GroupIcaPlan, *, taken: boo
     if table is not None:
         tables["components"] = replace(table, caption=f"{table.caption} {sentence}")
     return replace(result, numbers={**result.numbers, **numbers}, tables=tables)
+
+
+def cohort_remark(cohort: OpenDirections) -> str:
+    """State for a hospital's people what an open cohort is in a study."""
+    source = f" ({cohort.source})" if cohort.source else ""
+    return (
+        f"The study's file of an open cohort has {count(cohort.persons, 'participant')}{source}. "
+        "It is a constant of the study and changes no privacy loss. If one of them is also in a "
+        "hospital, the file is public as before, and the release protects this participant like "
+        "any other."
+    )
 
 
 def _source_sentence(both: Combined, persons: int, *, taken: bool) -> str:
