@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 from consortium.algorithms.base import Shape
 from consortium.algorithms.group_ica.kernels.agreement import of_replays
 from consortium.algorithms.group_ica.kernels.network_nulls import (
-    beyond_nulls,
+    NullDraws,
+    beyond_null,
+    beyond_smooth,
     contrast_of_chance,
     white_null,
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothNull,
     SmoothPlaces,
-    fit_smooth,
+    SmoothRelease,
     surface_covariances,
 )
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
@@ -74,18 +76,13 @@ class GroupRelease:
         features = shape.region_places if shape.places is None else shape.places.coordinates
         return None if features is None else SmoothPlaces(features)
 
-    def nulls(self, directions: NoisyDirections) -> tuple[SmoothNull, ...]:
-        """Return participants without networks that are most like the release.
-
-        Parameters
-        ----------
-        directions : NoisyDirections
-            Of the release, for a table of regions without places.
-        """
+    @property
+    def smooth(self) -> SmoothRelease | None:
+        """The release for a comparison with smooth noise; None for regions without places."""
         places = self.places
         if places is None:
-            return (white_null(directions),)
-        return fit_smooth(
+            return None
+        return SmoothRelease(
             matrix=self.matrix,
             places=places,
             deviation=self.deviation,
@@ -93,6 +90,20 @@ class GroupRelease:
             persons=self.persons,
             volumes=round(self.plan.shape.mean_length),
         )
+
+    def nulls(self, directions: NoisyDirections) -> tuple[SmoothNull, ...]:
+        """Return participants without networks that are most like the whole release.
+
+        Parameters
+        ----------
+        directions : NoisyDirections
+            Of the release, for a table of regions without places.
+        """
+        smooth = self.smooth
+        if smooth is None:
+            return (white_null(directions),)
+        local = smooth.uneven(np.zeros((len(self.matrix), 0)))
+        return (smooth.even,) if local is None else (smooth.even, local)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +125,15 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
     separated, way = _separated(released, generator)
     if separated.networks is None or not separated.found.any():
         return separated
-    significant = _significant(released, separated.directions, separated.networks, way, generator)
-    return replace(separated, found=separated.found & significant)
+    found = _significant(
+        released=released,
+        directions=separated.directions,
+        networks=separated.networks,
+        reliable=separated.found,
+        way=way,
+        generator=generator,
+    )
+    return replace(separated, found=found)
 
 
 def separate_mean(released: GroupRelease, generator: np.random.Generator) -> Separated:
@@ -168,19 +186,19 @@ def _significant(
     released: GroupRelease,
     directions: NoisyDirections,
     networks: Networks,
+    reliable: NDArray[np.bool_],
     way: SeparationMethod,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Return which components exceed both nulls, or the white one if the basis has no places."""
+    """Return which reliable components exceed both nulls, or white noise without places."""
     weights = networks.weights
-    kept = beyond_nulls(
-        matrix=released.matrix,
-        nulls=released.nulls(directions),
-        weights=weights,
-        way=way,
-        count=directions.count,
-        generator=generator,
-    )
+    matrix = released.matrix
+    draws = NullDraws(way, directions.count, generator)
+    smooth = released.smooth
+    if smooth is None:
+        kept = reliable & beyond_null(matrix, white_null(directions), weights, draws)
+    else:
+        kept = beyond_smooth(smooth, weights, reliable, draws)
     if isinstance(way, FastIca):
         size = weights.shape[1]
         chance = contrast_of_chance(directions, released.paint, size, generator)

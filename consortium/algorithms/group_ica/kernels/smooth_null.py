@@ -8,7 +8,7 @@ much of a map chance and smoothness put beyond the mean.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -186,37 +186,6 @@ def strengths_of(matrix: Array, weights: Array) -> Array:
     return np.asarray(np.divide(sizes, squares, out=np.zeros_like(sizes), where=squares > 0))
 
 
-def fit_smooth(
-    matrix: Array, places: SmoothPlaces, deviation: float, kept: int, persons: int, volumes: int
-) -> tuple[SmoothNull, ...]:
-    """Return the null models that are most like a release: an even one, and a local one if any.
-
-    Parameters
-    ----------
-    matrix : array, shape (d, d)
-    deviation : float
-        Of the noise of privacy in a released number.
-    kept : int
-        K, directions of a participant.
-    volumes : int
-        T, of a usual participant.
-    """
-    turn = places.turn
-    local = matrix if turn is None else turn.T @ matrix @ turn
-    noise = law_of_mean(matrix, deviation, kept, persons).deviation
-    law = SymmetricNoise(len(matrix), deviation)
-    return tuple(
-        SmoothNull(
-            waves=each.waves if turn is None else turn @ each.waves,
-            strengths=each.strengths,
-            persons=_variation(each.strengths, kept, persons),
-            law=law,
-            complete=each.even or _explains(local, each.mean, noise),
-        )
-        for each in _best_fits(local, places, noise, (kept, volumes))
-    )
-
-
 def _explains(matrix: Array, mean: Array, deviation: float) -> bool:
     """Return whether a mean leaves little of a noisy matrix (both d x d) unexplained."""
     entries = len(matrix) * (len(matrix) + 1) / 2.0
@@ -245,8 +214,6 @@ class _Fit:
     strengths: Array
     size: float
     """Part of the release's squares that it explains; nearly all if there are no networks."""
-    even: bool = True
-    """Whether it is the same at all places."""
     gap: bool = False
     """Whether its expected strengths fall as those of a few networks do."""
 
@@ -278,7 +245,7 @@ def _fit(matrix: Array, covariance: Array, usual: tuple[int, int] | None = None)
     strengths = np.minimum(strengths, _part_of_noise(along, expected, kept) * expected)
     leading = expected[: kept + 1]
     gap = bool(np.any(leading[:-1] > _MOST_FALL * leading[1:]))
-    return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)), even=False, gap=gap)
+    return _Fit(waves, strengths, float(strengths @ (2 * along - strengths)), gap)
 
 
 def _part_of_noise(along: Array, expected: Array, kept: int) -> float:
@@ -306,31 +273,114 @@ def _expected_strengths(values: Array, kept: int, volumes: int) -> Array:
     return np.asarray(isotonic_regression(total, increasing=False).x)
 
 
-def _best_fits(
-    matrix: Array, places: SmoothPlaces, deviation: float, usual: tuple[int, int]
-) -> tuple[_Fit, ...]:
-    """Return the best even covariance, and the best of noise that differs between places if any.
+@dataclass(frozen=True, eq=False)
+class SmoothRelease:
+    """A release whose maps are compared with smooth noise."""
 
-    Local strength, width and symmetry are adjusted until the null has those of the release.
-    """
-    shape = places.shape(matrix)
-    candidates = places.candidates(shape)
-    neighbours = places.neighbours
-    even = [_fit(matrix, each) for each in places.covariances(shape)]
-    order = [int(number) for number in np.argsort([-each.size for each in even])[:_CLOSEST]]
-    close = [candidates[number] for number in order]
-    last = even[order[0]]
-    chosen = close[0]
-    noise = LocalNoise.even(shape.mirrored, neighbours)
-    released = neighbours.moments(matrix)
-    shrunk = Shrinkage.of(released, places.around, deviation)
-    target = shrunk(released)
-    for _ in range(_ROUNDS):
-        for _ in range(_STEPS):
-            noise = noise.adjusted(target, shrunk(neighbours.moments(last.mean)))
-            last = _fit(matrix, chosen(noise), usual)
-        tried = [_fit(matrix, each(noise), usual) for each in close]
-        number = int(np.argmax([each.size for each in tried]))
-        last = tried[number]
-        chosen = close[number]
-    return (even[order[0]],) if last.gap else (even[order[0]], last)
+    matrix: Array
+    """Shape (d, d)."""
+    places: SmoothPlaces
+    deviation: float
+    """Of the noise of privacy in a released number."""
+    kept: int
+    """K, directions of a participant."""
+    persons: int
+    volumes: int
+    """T, of a usual participant."""
+
+    @cached_property
+    def even(self) -> SmoothNull:
+        """The even null that is most like the release."""
+        return self._null(self._closest[0][1], self.kept)
+
+    def uneven(self, networks: Array) -> SmoothNull | None:
+        """Return the local null that is most like the release without maps of networks.
+
+        None if its strengths fall as those of a few networks do.
+
+        Parameters
+        ----------
+        networks : array, shape (d, S)
+        """
+        turned = networks if self.places.turn is None else self.places.turn.T @ networks
+        others = beside(turned)
+        matrix = others @ self._local @ others
+        # Networks take directions of the participants, each as many as it has strength.
+        kept = max(round(self.kept - float(np.trace(self._local - matrix))), 1)
+        fit = self._local_fit(matrix, others, (kept, self.volumes))
+        if fit.gap:
+            return None
+        null = self._null(fit, kept)
+        return replace(null, complete=_explains(matrix, fit.mean, self._noise))
+
+    @cached_property
+    def _local(self) -> Array:
+        """The matrix of maps around one place each."""
+        turn = self.places.turn
+        return self.matrix if turn is None else np.asarray(turn.T @ self.matrix @ turn)
+
+    @cached_property
+    def _noise(self) -> float:
+        """Standard deviation of an entry from privacy noise and from participants."""
+        return law_of_mean(self.matrix, self.deviation, self.kept, self.persons).deviation
+
+    @cached_property
+    def _shape(self) -> SmoothShape:
+        return self.places.shape(self._local)
+
+    @cached_property
+    def _closest(self) -> tuple[tuple[int, _Fit], ...]:
+        """The even covariances that explain most, by number, and their fits, the best first."""
+        even = [_fit(self._local, each) for each in self.places.covariances(self._shape)]
+        order = np.argsort([-each.size for each in even])[:_CLOSEST]
+        return tuple((int(number), even[number]) for number in order)
+
+    def _null(self, fit: _Fit, kept: int) -> SmoothNull:
+        turn = self.places.turn
+        return SmoothNull(
+            waves=fit.waves if turn is None else turn @ fit.waves,
+            strengths=fit.strengths,
+            persons=_variation(fit.strengths, kept, self.persons),
+            law=SymmetricNoise(len(self.matrix), self.deviation),
+        )
+
+    def _local_fit(self, matrix: Array, others: Array, usual: tuple[int, int]) -> _Fit:
+        """Return the best fit of noise that differs between places.
+
+        Local strength, width and symmetry are adjusted until the null has those of the matrix.
+
+        Parameters
+        ----------
+        matrix : array, shape (d, d)
+            The release without maps of networks.
+        others : array, shape (d, d)
+            Projection beside these maps.
+        """
+        candidates = self.places.candidates(self._shape)
+        neighbours = self.places.neighbours
+        close = [candidates[number] for number, _ in self._closest]
+        chosen = close[0]
+        noise = LocalNoise.even(self._shape.mirrored, neighbours)
+        released = neighbours.moments(matrix)
+        shrunk = Shrinkage.of(released, self.places.around, self._noise)
+        target = shrunk(released)
+
+        def fit(covariance: Callable[[LocalNoise], Array]) -> _Fit:
+            return _fit(matrix, others @ covariance(noise) @ others, usual)
+
+        mean = others @ self._closest[0][1].mean @ others
+        for _ in range(_ROUNDS):
+            for _ in range(_STEPS):
+                noise = noise.adjusted(target, shrunk(neighbours.moments(mean)))
+                mean = fit(chosen).mean
+            tried = [fit(each) for each in close]
+            number = int(np.argmax([each.size for each in tried]))
+            mean = tried[number].mean
+            chosen = close[number]
+        return tried[number]
+
+
+def beside(maps: Array) -> Array:
+    """Return the projection beside maps (d x S), d x d."""
+    basis = np.linalg.qr(maps)[0]
+    return np.asarray(np.eye(len(maps)) - basis @ basis.T)

@@ -11,8 +11,16 @@ from consortium.algorithms.group_ica.kernels.local_noise import (
     NearPlaces,
     Shrinkage,
 )
-from consortium.algorithms.group_ica.kernels.network_nulls import beyond_nulls, white_null
-from consortium.algorithms.group_ica.kernels.smooth_null import SmoothPlaces, fit_smooth
+from consortium.algorithms.group_ica.kernels.network_nulls import (
+    NullDraws,
+    beyond_null,
+    beyond_smooth,
+    white_null,
+)
+from consortium.algorithms.group_ica.kernels.smooth_null import (
+    SmoothPlaces,
+    SmoothRelease,
+)
 from consortium.algorithms.group_ica.kernels.smooth_shape import EVEN, MIRROR, SmoothShape
 from consortium.kernels.component_bootstrap import find_directions
 from consortium.kernels.noise_law import SymmetricNoise
@@ -43,9 +51,11 @@ def beyond(matrix, kept, deviation=DEVIATION):
     law, generator = SymmetricNoise(SIZE, deviation), np.random.default_rng(0)
     directions = find_directions(matrix, law, kept, uncut=kept)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
-    null = fit_smooth(matrix, SmoothPlaces(PLACES), deviation, kept, PERSONS, VOLUMES)
-    both = (null, (white_null(directions),))
-    return maps, *(beyond_nulls(matrix, each, weights, WAY, kept, generator) for each in both)
+    release = SmoothRelease(matrix, SmoothPlaces(PLACES), deviation, kept, PERSONS, VOLUMES)
+    draws = NullDraws(WAY, kept, generator)
+    smooth = beyond_smooth(release, weights, np.ones(kept, dtype=bool), draws)
+    white = beyond_null(matrix, white_null(directions), weights, draws)
+    return maps, smooth, white
 
 
 def test_networks_on_the_midline_are_found():
@@ -94,6 +104,19 @@ def test_noise_that_differs_between_places_has_no_network(kind, length):
     _, smooth, white = beyond(matrix, 12)
     assert not smooth.any()
     assert white.any()
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "rising"])
+def test_networks_on_noise_that_differs_between_places_are_found_and_the_noise_is_not(kind):
+    centres = PLACES[np.random.default_rng(3).permutation(SIZE)[:4]]
+    networks = np.exp(-np.square((PLACES[:, None] - centres) / 20.0).sum(axis=2) / 2.0)
+    covariance = noise(kind).covariance(PLACES, EVEN, (15.0, 2))
+    values, vectors = np.linalg.eigh(covariance / covariance.diagonal().mean())
+    root = np.column_stack([networks, 0.35 * vectors * np.sqrt(np.maximum(values, 0.0))])
+    maps, found, _ = beyond(mean_projector(root, 12), 12)
+    cosines = np.abs(np.corrcoef(networks.T, maps.T)[:4, 4:])[:, found]
+    assert cosines.max(axis=1).min() > 0.7
+    assert cosines.max(axis=0).min() > 0.5
 
 
 def test_even_noise_has_the_covariance_of_its_shape():

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from consortium.algorithms.group_ica.kernels import smooth_null
-from consortium.algorithms.group_ica.kernels.network_nulls import beyond_nulls, white_null
+from consortium.algorithms.group_ica.kernels.network_nulls import (
+    NullDraws,
+    beyond_null,
+    beyond_smooth,
+    white_null,
+)
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothPlaces,
-    fit_smooth,
+    SmoothRelease,
     strengths_of,
     surface_covariances,
 )
@@ -43,10 +48,11 @@ def found(networks, deviation, seed, strengths=1.0):
     matrix = mean_projector(networks, seed, strengths) + law.draw(generator)
     directions = find_directions(matrix, law, KEPT, uncut=KEPT)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
-    null = fit_smooth(matrix, SmoothPlaces(PLACES), deviation, KEPT, PERSONS, VOLUMES)
-    white = (white_null(directions),)
-    beyond = [beyond_nulls(matrix, each, weights, WAY, KEPT, generator) for each in (null, white)]
-    return maps, *beyond
+    release = SmoothRelease(matrix, SmoothPlaces(PLACES), deviation, KEPT, PERSONS, VOLUMES)
+    draws = NullDraws(WAY, KEPT, generator)
+    smooth = beyond_smooth(release, weights, np.ones(KEPT, dtype=bool), draws)
+    white = beyond_null(matrix, white_null(directions), weights, draws)
+    return maps, smooth, white
 
 
 @pytest.mark.parametrize("deviation", [0.0, 0.02])
@@ -82,7 +88,7 @@ def test_networks_on_such_a_background_are_told_and_no_background(strengths):
 
 def test_a_fit_keeps_waves_strengths_and_draws_stray_as_persons_do():
     matrix = mean_projector(np.zeros((SIZE, 0)), 1)
-    null, *_ = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES)
+    null = SmoothRelease(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES).even
     assert (np.diff(null.strengths) <= 1e-12).all()
     assert np.trace(null.mean) == pytest.approx(KEPT, rel=0.05)
     assert np.linalg.norm(null.mean - matrix) < 0.3 * np.linalg.norm(matrix)
@@ -97,7 +103,7 @@ def test_draws_do_not_depend_on_the_signs_that_are_found(monkeypatch):
     matrix = mean_projector(np.zeros((SIZE, 0)), 1)
 
     def drawn():
-        null, *_ = fit_smooth(matrix, SmoothPlaces(PLACES), 0.01, KEPT, PERSONS, VOLUMES)
+        null = SmoothRelease(matrix, SmoothPlaces(PLACES), 0.01, KEPT, PERSONS, VOLUMES).even
         return null.draw(np.random.default_rng(0))
 
     once, true = drawn(), smooth_null.eigh
@@ -120,10 +126,10 @@ def test_waves_of_fewer_dimensions_than_directions_have_strengths_from_nothing_t
 def test_places_may_be_turned():
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((SIZE, SIZE)))[0]
     matrix = mean_projector(np.zeros((SIZE, 0)), 2)
-    plain, *_ = fit_smooth(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES)
-    turned, *_ = fit_smooth(
+    plain = SmoothRelease(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES).even
+    turned = SmoothRelease(
         turn @ matrix @ turn.T, SmoothPlaces(PLACES, turn), 0.0, KEPT, PERSONS, VOLUMES
-    )
+    ).even
     assert turn.T @ turned.mean @ turn == pytest.approx(plain.mean, abs=1e-8)
     assert strengths_of(matrix, np.zeros((SIZE, 1))) == pytest.approx([0.0])
 
@@ -159,10 +165,11 @@ def test_noise_along_a_surface_of_uneven_vertices_is_no_network(uneven, width):
     generator = np.random.default_rng(0)
     _, weights = way.first(directions.vectors, directions.excess, generator)
     places = SmoothPlaces(uneven.centres, own=lambda: surface_covariances(uneven))
-    null = fit_smooth(matrix, places, 1e-3, 20, 200, 40)
-    assert not beyond_nulls(matrix, null, weights, way, 20, generator).any()
-    white = (white_null(directions),)
-    assert beyond_nulls(matrix, white, weights, way, 20, generator).any()
+    release = SmoothRelease(matrix, places, 1e-3, 20, 200, 40)
+    reliable = np.ones(weights.shape[1], dtype=bool)
+    draws = NullDraws(way, 20, generator)
+    assert not beyond_smooth(release, weights, reliable, draws).any()
+    assert beyond_null(matrix, white_null(directions), weights, draws).any()
     # Kernels between single places of the surfaces explain less of it.
-    between, *_ = fit_smooth(matrix, SmoothPlaces(uneven.centres), 1e-3, 20, 200, 40)
-    assert np.linalg.norm(matrix - null[0].mean) < 0.9 * np.linalg.norm(matrix - between.mean)
+    between = SmoothRelease(matrix, SmoothPlaces(uneven.centres), 1e-3, 20, 200, 40).even
+    assert np.linalg.norm(matrix - release.even.mean) < 0.9 * np.linalg.norm(matrix - between.mean)

@@ -8,8 +8,11 @@ from scipy.spatial.transform import Rotation
 
 from consortium.algorithms.group_ica.kernels import smooth_null
 from consortium.algorithms.group_ica.kernels.local_noise import LocalNoise
-from consortium.algorithms.group_ica.kernels.network_nulls import beyond_nulls
-from consortium.algorithms.group_ica.kernels.smooth_null import SmoothPlaces, fit_smooth
+from consortium.algorithms.group_ica.kernels.network_nulls import NullDraws, beyond_smooth
+from consortium.algorithms.group_ica.kernels.smooth_null import (
+    SmoothPlaces,
+    SmoothRelease,
+)
 from consortium.algorithms.group_ica.kernels.smooth_shape import (
     EVEN,
     MIRROR,
@@ -110,8 +113,9 @@ def found(matrix):
     law, generator = SymmetricNoise(SIZE, DEVIATION), np.random.default_rng(0)
     directions = find_directions(matrix, law, KEPT, uncut=KEPT)
     maps, weights = WAY.first(directions.vectors, directions.excess, generator)
-    null = fit_smooth(matrix, SmoothPlaces(PLACES), DEVIATION, KEPT, PERSONS, VOLUMES)
-    return maps, beyond_nulls(matrix, null, weights, WAY, KEPT, generator)
+    release = SmoothRelease(matrix, SmoothPlaces(PLACES), DEVIATION, KEPT, PERSONS, VOLUMES)
+    reliable = np.ones(weights.shape[1], dtype=bool)
+    return maps, beyond_smooth(release, weights, reliable, NullDraws(WAY, KEPT, generator))
 
 
 @pytest.mark.parametrize("name", CASES)
