@@ -15,7 +15,6 @@ from consortium.algorithms.base import Release, Result, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.group_ica.kernels.agreement import REACH_WITH_OPEN
 from consortium.algorithms.group_ica.kernels.open_posterior import (
-    LEAST_PART,
     UNLIKE,
     Combined,
     OpenMean,
@@ -123,7 +122,7 @@ def _maps(
     )
     confirmed = strengths.confirmed(np.where(known, 0.0, both.chance))
     drawn = replace(drawn, found=drawn.found & confirmed)
-    maps = _Maps(drawn, strengths, confirmed, np.zeros(len(known), dtype=bool))
+    maps = _Maps(drawn, strengths, confirmed, ~known & strengths.only_here)
     return _with_more(maps, by_release, released, cohort, nulls)
 
 
@@ -180,7 +179,7 @@ def _with_more(
         ),
         strengths=maps.strengths.joined(own),
         confirmed=np.concatenate([maps.confirmed, by_release.found[more]]),
-        new=np.concatenate([maps.new, own.ratios * LEAST_PART > 1.0]),
+        new=np.concatenate([maps.new, own.only_here]),
     )
 
 

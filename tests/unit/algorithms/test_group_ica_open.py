@@ -13,7 +13,7 @@ from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
 from tests.support.cases import make_study, shape_of
-from tests.unit.algorithms.test_group_ica import PLACES, make_brains
+from tests.unit.algorithms.test_group_ica import PLACES, VOXELS, make_brains, true_maps
 
 CUTOFF, KEPT = 30.0, 5
 SITES = np.repeat(list("abcd"), 15)
@@ -75,6 +75,22 @@ def test_networks_that_only_the_hospitals_have_are_found_and_named_new():
     if "network" in result.tables["components"].columns:
         assert set(states(result)) <= {NEW, HERE, OPEN_ONLY, UNCONFIRMED}
         assert states(result).count(NEW) >= 4
+
+
+def test_a_network_that_the_open_cohort_lacks_is_new_and_the_others_are_not():
+    generator = np.random.default_rng(12)
+    maps = true_maps(VOXELS)[:, : KEPT - 1]
+    blocks = [
+        (
+            maps @ generator.standard_normal((KEPT - 1, 40))
+            + 0.5 * generator.standard_normal((len(VOXELS), 40))
+        ).astype(np.float32)
+        for _ in SITES
+    ]
+    result = run(50.0, open_cohort(blocks=blocks))
+    words = states(result)
+    assert words.count(NEW) == 1
+    assert words.count(HERE) == KEPT - 1
 
 
 def test_no_number_of_a_map_that_is_not_confirmed_is_published(cohort):

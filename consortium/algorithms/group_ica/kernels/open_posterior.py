@@ -265,6 +265,11 @@ class Strengths:
         """Standard errors of the ratios."""
         return np.asarray(np.hypot(self.error, self.ratios * self.openly_error) / self.openly)
 
+    @property
+    def only_here(self) -> NDArray[np.bool_]:
+        """Whether a map is so much stronger in the release that the open cohort lacks it."""
+        return np.asarray(self.ratios * LEAST_PART > 1.0)
+
     def joined(self, other: Strengths) -> Strengths:
         """Return these and other maps."""
         pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
