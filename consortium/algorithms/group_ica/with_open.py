@@ -15,7 +15,6 @@ from consortium.algorithms.base import Release, Result, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.group_ica.kernels.agreement import REACH_WITH_OPEN
 from consortium.algorithms.group_ica.kernels.open_posterior import (
-    LEAST_PART,
     UNLIKE,
     Combined,
     OpenMean,
@@ -163,6 +162,7 @@ def _with_more(
     more = by_release.found & (explained < ALIKE)
     if not more.any():
         return maps
+    _, known = _open_counterparts(released, cohort, extra.weights[:, more])
     own = measure_strengths(
         release=released.matrix,
         cohort=cohort,
@@ -180,7 +180,7 @@ def _with_more(
         ),
         strengths=maps.strengths.joined(own),
         confirmed=np.concatenate([maps.confirmed, by_release.found[more]]),
-        new=np.concatenate([maps.new, own.ratios * LEAST_PART > 1.0]),
+        new=np.concatenate([maps.new, own.lacking & ~known]),
     )
 
 
