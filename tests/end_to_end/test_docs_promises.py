@@ -21,6 +21,7 @@ PROMISING_PAGES = [
     "docs/explanation/privacy.md",
     "docs/explanation/privacy-bounds.md",
     "docs/explanation/privacy-published.md",
+    "docs/explanation/integers.md",
     "docs/explanation/coarse-grid.md",
     "docs/explanation/ledger.md",
     "docs/explanation/threat-model.md",
