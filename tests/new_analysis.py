@@ -35,10 +35,10 @@ def missing_parts(name: str, root: Path = ROOT) -> Iterator[str]:
     ]
     if not any(each["algorithm"] == name and each.get("title") for each in examples):
         yield f"configs: no example with a title has 'algorithm: {name}'. Write one."
-    losses = (root / "docs/explanation/privacy.md").read_text(encoding="utf-8")
+    losses = (root / "docs/explanation/privacy-bounds.md").read_text(encoding="utf-8")
     for statistic in REGISTRY[name].statistics if name in REGISTRY else ():
         if f"`{statistic}`" not in losses:
-            yield f"docs/explanation/privacy.md: its bounds lack the statistic {statistic}. Add it."
+            yield f"docs/explanation/privacy-bounds.md lacks the statistic {statistic}. Add it."
 
 
 def main(name: str) -> int:

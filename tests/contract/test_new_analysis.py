@@ -16,12 +16,12 @@ def test_every_analysis_has_all_parts(name: str) -> None:
 def test_every_missing_part_is_named(tmp_path: Path) -> None:
     for path in ("configs", "docs/explanation"):
         (tmp_path / path).mkdir(parents=True)
-    (tmp_path / "docs/explanation/privacy.md").touch()
+    (tmp_path / "docs/explanation/privacy-bounds.md").touch()
     found = " ".join(missing_parts("average", tmp_path))
     for part in ("docs/analyses/average.md", "benchmarks/honesty/average.py", "test_average.py"):
         assert f"{part} is missing" in found
     assert "no example with a title" in found
-    assert "lack the statistic mean_squares" in found
+    assert "lacks the statistic mean_squares" in found
 
 
 def test_an_unknown_analysis_lacks_its_line_in_the_registry() -> None:

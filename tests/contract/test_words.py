@@ -42,9 +42,12 @@ STORED = (
 TEMPLATES = (".j2", ".md", ".yaml")
 MOST_OF_A_PAGE = {"README.md": 900} | {
     str(page.relative_to(ROOT)): 1_500
-    for folder in ("guides", "analyses")
+    for folder in ("guides", "explanation", "analyses")
     for page in sorted((DOCS / folder).glob("*.md"))
 }
+MOST_NUMBERS = 8
+"""Of a paragraph or list item: more belong in a table."""
+_NUMBER = re.compile(r"(?<![\w.])[-−+]?\d+(?:[.,]\d+)*")
 LONGEST_SENTENCE, LONGEST_ITEM = 25, 60
 """In words, of the README, the tutorial and the guides; an item is one of a list or of a table."""
 GUIDES = [ROOT / "README.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
@@ -98,6 +101,12 @@ def too_long_between_stops(page: str) -> list[str]:
     lines = [line for line in _prose_lines(_HEAD.sub("", page)) if line[:1] != "|"]
     sentences = (sentence for line in lines for sentence in _FULL_STOP.split(line))
     return [text for text in sentences if length(text) > LONGEST_BETWEEN_STOPS]
+
+
+def too_many_numbers(page: str) -> list[str]:
+    """Paragraphs and list items, outside of tables and code, with more numbers than allowed."""
+    lines = (re.sub("`[^`]*`", "", line) for line in _prose_lines(page))
+    return [x for x in lines if x[:1] != "|" and len(_NUMBER.findall(x)) > MOST_NUMBERS]
 
 
 def _prose_lines(page: str) -> list[str]:
@@ -206,6 +215,17 @@ def test_a_guide_has_short_sentences_and_items(page: Path) -> None:
 )
 def test_a_sentence_has_at_most_thirty_words_between_full_stops(page: Path) -> None:
     assert too_long_between_stops(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("page", MOST_OF_A_PAGE)
+def test_a_paragraph_has_at_most_eight_numbers(page: str) -> None:
+    assert too_many_numbers((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+def test_a_ninth_number_is_noticed_outside_of_tables_and_code() -> None:
+    numbers = "1, 0.5, 2,000, 4, 5, 6, 7, 8"
+    assert too_many_numbers(f"{numbers}\n\n- {numbers} `9` [a](9.md)\n\n| {numbers} | 9 |") == []
+    assert len(too_many_numbers(f"{numbers}, −9\n\n- {numbers} and 9")) == 2
 
 
 def test_a_sentence_with_colons_and_semicolons_is_counted_whole() -> None:

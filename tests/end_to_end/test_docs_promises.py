@@ -19,6 +19,9 @@ ROOT = Path(__file__).parents[2]
 PROMISING_PAGES = [
     "README.md",
     "docs/explanation/privacy.md",
+    "docs/explanation/privacy-bounds.md",
+    "docs/explanation/privacy-published.md",
+    "docs/explanation/integers.md",
     "docs/explanation/coarse-grid.md",
     "docs/explanation/ledger.md",
     "docs/explanation/threat-model.md",
