@@ -44,7 +44,8 @@ def field_place(
     choosing = False
     for part in loc:
         if choosing:
-            kinds, choosing = _chosen(kinds, part), False
+            kinds = _chosen(kinds, part)
+            choosing = False
             continue
         if part == "[key]":
             return FieldPlace(f"the name of {'.'.join(path)}", names)
@@ -126,7 +127,8 @@ def _labels(kind: Any) -> set[Any]:
 
 def _entry(kind: Any, part: int | str) -> Any:
     """Return the annotation of a field or an entry; None if the kind has none of that name."""
-    origin, inner = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    inner = get_args(kind)
     if origin is dict:
         return inner[1]
     if origin in (tuple, list, frozenset) and isinstance(part, int):

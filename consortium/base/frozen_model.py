@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -12,21 +13,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from consortium.base.expected_values import FieldPlace, expected_value, field_place, given_value
 
-_KINDS = frozenset(
-    (
-        *("tuple_type", "list_type", "set_type", "frozen_set_type", "dict_type", "model_type"),
-        *("model_attributes_type", "float_type", "float_parsing", "int_type", "int_parsing"),
-        *("int_from_float", "bool_type", "bool_parsing", "string_type", "none_required"),
-        *("literal_error", "path_type"),
-    )
-)
+_KIND = re.compile(r"\w+_(type|parsing)|int_from_float|none_required|literal_error")
 """Types of errors about values of another kind."""
-_LIMITS = frozenset(
-    (
-        *("finite_number", "greater_than", "greater_than_equal", "less_than", "less_than_equal"),
-        *("too_short", "too_long", "string_too_short", "string_too_long"),
-        *("string_pattern_mismatch", "int_parsing_size"),
-    )
+_LIMIT = re.compile(
+    r"finite_number|(greater|less)_than(_equal)?|(string_)?too_(short|long)"
+    r"|string_pattern_mismatch|int_parsing_size"
 )
 """Types of errors about values of the right kind."""
 _Problem = Mapping[str, Any]
@@ -110,12 +101,13 @@ def first_problem(
     problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
     places = [field_place(model, problem["loc"], parts or {}) for problem in problems]
     problem, place = _furthest(problems, places)
-    kind, field = problem["type"], place.path
+    kind = problem["type"]
+    field = place.path
     if kind == "extra_forbidden":
         return f"field '{field}' is unknown; remove it or correct its name."
     if kind == "missing":
         return f"field '{field}' is missing; add it."
-    if kind in _KINDS | _LIMITS:
+    if _KIND.fullmatch(kind) or _LIMIT.fullmatch(kind):
         return f"{field} must be {_wanted(problem, place)}, got {given_value(problem['input'])}."
     text = f"{_own_words(problem)}{'' if kind == 'value_error' else remedy}"
     return f"field '{field}': {text}." if field else f"{text}."
@@ -130,11 +122,11 @@ def _furthest(
     they belong to the intended kind.
     """
     first = places[0].path
-    if problems[0]["type"] in _KINDS:
+    if _KIND.fullmatch(problems[0]["type"]):
         inside = [place.path for place in places if f"{place.path}.".startswith(f"{first}.")]
         first = max(inside, key=lambda path: path.count("."))
     same = [pair for pair in zip(problems, places, strict=True) if pair[1].path == first]
-    return min(same, key=lambda pair: pair[0]["type"] in _KINDS)
+    return min(same, key=lambda pair: bool(_KIND.fullmatch(pair[0]["type"])))
 
 
 def _wanted(problem: _Problem, place: FieldPlace) -> str:

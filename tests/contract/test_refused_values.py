@@ -39,7 +39,8 @@ def written(name: str) -> dict[str, Any]:
 
 def kinds(annotation: Any) -> list[str]:
     """Return the words that a refusal of a field must contain."""
-    origin, inner = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    inner = get_args(annotation)
     if origin is Annotated:
         return kinds(inner[0])
     if origin in (Union, UnionType):
