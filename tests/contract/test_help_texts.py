@@ -85,3 +85,12 @@ def test_a_default_in_words_is_in_brackets() -> None:
 )
 def test_help_of_another_form_is_found(switch: bool, text: str) -> None:
     assert wrong_help(switch, text)
+
+
+def test_the_page_of_study_fields_has_no_chain_of_kinds() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "study-fields.md"
+    kinds = [
+        line.split("|")[2] for line in page.read_text("utf-8").splitlines() if line[:3] == "| `"
+    ]
+    assert len(kinds) > 150
+    assert [each for each in kinds if re.search(r"(\w+) and \1", each)] == []
