@@ -80,7 +80,7 @@ def _study(settings: Mapping[str, Any]) -> Study:
     try:
         return Study.model_validate({**about, "privacy": nowhere, "data": dict(settings)})
     except ValidationError as error:
-        raise DataError(f"The settings can't be used: {first_problem(error)}") from error
+        raise DataError(f"The settings can't be used: {first_problem(error, Study)}") from error
 
 
 def check_there(source: Path, wanted: Iterable[str]) -> None:

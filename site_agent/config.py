@@ -168,7 +168,7 @@ class SiteConfig(FrozenModel):
                 nominal_participants=nominal_participants,
             )
         except ValidationError as error:
-            raise ConfigurationError(first_problem(error, "; correct it")) from error
+            raise ConfigurationError(first_problem(error, cls, "; correct it")) from error
 
     @classmethod
     def load(cls, folder: Path) -> Self:

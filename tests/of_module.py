@@ -22,6 +22,7 @@ BY_HAND = {
     ),
     "consortium/algorithms/average_parameters.py": ("tests/unit/algorithms/test_average.py",),
     "consortium/algorithms/average_result.py": ("tests/unit/algorithms/test_average.py",),
+    "consortium/base/expected_values.py": ("tests/contract/test_refused_values.py",),
     "consortium/base/printable.py": ("tests/end_to_end/test_printable.py",),
     "consortium/coordinator/new_study_tables.py": ("tests/end_to_end/test_new_study.py",),
     "consortium/coordinator/open_cohort.py": ("tests/end_to_end/test_open_networks.py",),

@@ -11,35 +11,15 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-_KIND = re.compile(
-    r"^(constrained-|function-|(dict|tuple|list|nullable|literal)\[|(str|float|int|bool)$)"
+from consortium.base.expected_values import FieldPlace, expected_value, field_place, given_value
+
+_KIND = re.compile(r"\w+_(type|parsing)|int_from_float|none_required|literal_error")
+"""Types of errors about values of another kind."""
+_LIMIT = re.compile(
+    r"finite_number|(greater|less)_than(_equal)?|(string_)?too_(short|long)"
+    r"|string_pattern_mismatch|int_parsing_size"
 )
-"""Parts of a place that name none of a field but one of the kinds that it may be of."""
-_MAPPING = "a mapping of 'name: value'"
-_KINDS: Mapping[str, str] = {
-    **dict.fromkeys(("tuple_type", "list_type", "set_type"), "a list"),
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _MAPPING),
-    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
-    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
-    "string_type": "text (in quotes, if it looks like a number)",
-    "none_required": "nothing",
-    "literal_error": "{expected}",
-}
-"""Expected values, for errors about values of another kind."""
-_LIMITS: Mapping[str, str] = {
-    "finite_number": "a finite number",
-    "greater_than": "a number above {gt}",
-    "greater_than_equal": "a number of {ge} or more",
-    "less_than": "a number below {lt}",
-    "less_than_equal": "a number of {le} or less",
-    "too_short": "{min_length} or more entries",
-    "too_long": "{max_length} entries or fewer",
-    "string_too_short": "{min_length} or more characters",
-    "string_too_long": "{max_length} characters or fewer",
-    "string_pattern_mismatch": "text that fits the pattern '{pattern}'",
-}
-"""The same where it is of the right kind."""
+"""Types of errors about values of the right kind."""
 _Problem = Mapping[str, Any]
 
 
@@ -100,61 +80,62 @@ def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
     return {f.alias or name: f.description or below.get(name, "") for name, f in fields}
 
 
-def first_problem(error: ValidationError, remedy: str = "") -> str:
+def first_problem(
+    error: ValidationError,
+    model: type[BaseModel],
+    remedy: str = "",
+    parts: Mapping[str, type[BaseModel]] | None = None,
+) -> str:
     """State in a sentence which field of a model is wrong.
 
     Parameters
     ----------
+    model : type of BaseModel
+        The model that raised the error.
     remedy : str, optional
         Added to a problem without a remedy of its own.
+    parts : mapping of str to type of BaseModel, optional
+        Models of those of its fields that are annotated with a base class only.
     """
-    problems: list[_Problem] = [*error.errors(include_url=False, include_input=False)]
+    problems: list[_Problem] = [*error.errors(include_url=False)]
     problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
-    field, same = _furthest(problems)
-    problem = same[0]
-    if problem["type"] == "extra_forbidden":
+    places = [field_place(model, problem["loc"], parts or {}) for problem in problems]
+    problem, place = _furthest(problems, places)
+    kind = problem["type"]
+    field = place.path
+    if kind == "extra_forbidden":
         return f"field '{field}' is unknown; remove it or correct its name."
-    if problem["type"] == "missing":
+    if kind == "missing":
         return f"field '{field}' is missing; add it."
-    ending = "" if problem["type"] == "value_error" else remedy
-    wanted = _wanted(same)
-    text = f"give {wanted}" if wanted else f"{_own_words(problem)}{ending}"
+    if _KIND.fullmatch(kind) or _LIMIT.fullmatch(kind):
+        return f"{field} must be {_wanted(problem, place)}, got {given_value(problem['input'])}."
+    text = f"{_own_words(problem)}{'' if kind == 'value_error' else remedy}"
     return f"field '{field}': {text}." if field else f"{text}."
 
 
-def _furthest(problems: Sequence[_Problem]) -> tuple[str, list[_Problem]]:
-    """Return the first wrong field and all its problems.
+def _furthest(
+    problems: Sequence[_Problem], places: Sequence[FieldPlace]
+) -> tuple[_Problem, FieldPlace]:
+    """Return the problem of the first wrong field, and its place.
 
     A field that may be of several kinds has problems for each. The deepest ones are reported, as
     they belong to the intended kind.
     """
-    fields = [_field(problem) for problem in problems]
-    first = fields[0]
-    if problems[0]["type"] in _KINDS:
-        inside = [field for field in fields if f"{field}.".startswith(f"{first}.")]
-        first = max(inside, key=lambda field: field.count("."))
-    same = [p for p, field in zip(problems, fields, strict=True) if field == first]
-    return first, sorted(same, key=lambda each: each["type"] in _KINDS)
+    first = places[0].path
+    if _KIND.fullmatch(problems[0]["type"]):
+        inside = [place.path for place in places if f"{place.path}.".startswith(f"{first}.")]
+        first = max(inside, key=lambda path: path.count("."))
+    same = [pair for pair in zip(problems, places, strict=True) if pair[1].path == first]
+    return min(same, key=lambda pair: bool(_KIND.fullmatch(pair[0]["type"])))
 
 
-def _field(problem: _Problem) -> str:
-    return ".".join(str(part) for part in problem["loc"] if not _KIND.match(str(part)))
-
-
-def _wanted(problems: Sequence[_Problem]) -> str:
-    """Return the expected value of a field in words; empty if its problem is another."""
-    known = _LIMITS if problems[0]["type"] in _LIMITS else _KINDS
-    if problems[0]["type"] not in known:
-        return ""
-    expected = [
-        known[each["type"]].format(**_numbers(each)) for each in problems if each["type"] in known
-    ]
-    return " or ".join(dict.fromkeys(expected))
-
-
-def _numbers(problem: _Problem) -> dict[str, str]:
-    context = problem.get("ctx", {})
-    return {n: f"{v:g}" if isinstance(v, int | float) else str(v) for n, v in context.items()}
+def _wanted(problem: _Problem, place: FieldPlace) -> str:
+    expected = expected_value(place.expected)
+    if problem["type"] == "finite_number":
+        return expected.replace("a number", "a finite number")
+    if problem["type"] == "string_type" and isinstance(problem["input"], int | float):
+        return f"{expected} (text in quotes, if it looks like a number)"
+    return expected
 
 
 def _own_words(problem: _Problem) -> str:

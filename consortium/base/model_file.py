@@ -37,7 +37,8 @@ def read_model(path: Path, model: type[_Model]) -> _Model:
     try:
         return model.model_validate(values or {})
     except ValidationError as error:
-        raise ConfigurationError(f"{path}: {first_problem(error, '; correct it')}") from error
+        problem = first_problem(error, model, "; correct it")
+        raise ConfigurationError(f"{path}: {problem}") from error
 
 
 def write_model(path: Path, model: BaseModel, title: str) -> None:

@@ -74,7 +74,7 @@ def make_open_cohort(
     column : str
         Column of participants.tsv with the site of each participant.
     terms : str, optional
-        Where the data come from and under which terms (default: name, license and DOI of
+        Origin and terms of the data (default: name, license and DOI of
         dataset_description.json).
     tell : callable
         Is called with the numbers of finished and of all participants.

@@ -23,7 +23,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from consortium.base.formatting import count
-from consortium.base.frozen_model import first_problem
 from consortium.errors import StudyError
 from consortium.python.privacy import Privacy
 from consortium.python.result import data_frame
@@ -45,6 +44,7 @@ from consortium.space.study_space import study_space
 from consortium.study.nominal import nominal_size
 from consortium.study.outlook import Outlook
 from consortium.study.plan import Plan, make_plan
+from consortium.study.reader import study_problem
 from consortium.study.spec import Study
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
@@ -182,7 +182,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         try:
             return Study.model_validate(values)
         except ValidationError as error:
-            raise StudyError(f"{type(self).__name__}: {first_problem(error)}") from error
+            raise StudyError(f"{type(self).__name__}: {study_problem(error, values)}") from error
 
     def _tell(self, plan: Plan, data: SiteDataset | FeatureDataset) -> None:
         """Warn the data's owner of excluded participants and of wrong stated numbers."""

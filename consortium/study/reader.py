@@ -1,5 +1,6 @@
 """From a study file to a study, and the schema that editors check it with."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,14 @@ def parse_study(text: str, where: str = "study") -> Study:
     try:
         return Study.model_validate(values)
     except ValidationError as error:
-        raise StudyError(f"{where}: {first_problem(error)}") from error
+        raise StudyError(f"{where}: {study_problem(error, values)}") from error
+
+
+def study_problem(error: ValidationError, values: Mapping[str, Any]) -> str:
+    """State in a sentence which field of a study is wrong; the values are the refused study's."""
+    name = values.get("algorithm")
+    known = REGISTRY[name].Parameters if isinstance(name, str) and name in REGISTRY else None
+    return first_problem(error, Study, parts={"analysis": known} if known else None)
 
 
 def read_study(path: Path) -> Study:

@@ -48,7 +48,7 @@ def kind(field: Schema) -> str:
     if "const" in field:
         return f"`{field['const']}`"
     if "prefixItems" in field:
-        return " and ".join(kind(f) for f in field["prefixItems"])
+        return _fixed([kind(f) for f in field["prefixItems"]])
     if "oneOf" in field or "$ref" in field:
         return "sections, see below"
     if "patternProperties" in field:
@@ -59,6 +59,14 @@ def kind(field: Schema) -> str:
     if field.get("type") == "array":
         return f"list of {kind(field['items'])}"
     return _plain(field)
+
+
+def _fixed(kinds: list[str]) -> str:
+    """Return the words for a list of a fixed length."""
+    if len(set(kinds)) > 1:
+        return f"lists of {', '.join(kinds)}"
+    number = ("one", "two", "three")[len(kinds) - 1]
+    return f"{number} {kinds[0]}{'s' if len(kinds) > 1 else ''}"
 
 
 def _plain(field: Schema) -> str:

@@ -17,7 +17,8 @@ def start(
     folder: Folder = Path(),
     once: Annotated[bool, typer.Option(help="Stop after the first run.")] = False,
     idle: Annotated[
-        float, typer.Option(help="With --once: stop after this number of seconds without work.")
+        float,
+        typer.Option(help="Seconds without work after which the agent stops. Requires --once."),
     ] = 3600.0,
     page: Annotated[
         bool, typer.Option("--page", help="Update the site's page whenever its state changes.")
@@ -64,7 +65,7 @@ def show_ledger(
         bool, typer.Option("--json", help="Print all lines and the hash chain as JSON.")
     ] = False,
     verify: Annotated[
-        Path | None, typer.Option(help="Check a file that --json printed, of any site.")
+        Path | None, typer.Option(help="File to check that --json printed, of any site.")
     ] = None,
     accept: Annotated[
         bool,
@@ -141,9 +142,7 @@ def left_out(
 @app.command(rich_help_panel=DAILY)
 def page(
     folder: Folder = Path(),
-    to: Annotated[
-        Path | None, typer.Option(help="Write it to this file instead of site.html.")
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help="File to write instead of site.html.")] = None,
 ) -> None:
     """Write the site's page with the agent's state, the approvals, and the spent privacy budget."""
     from site_agent.page.page import write_site_page

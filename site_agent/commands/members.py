@@ -24,7 +24,7 @@ def init(
         Path | None, typer.Option(help="File with credentials for the exchange.")
     ] = None,
     centre: Annotated[
-        str, typer.Option(help="The consortium's key: also request admission, as join does.")
+        str, typer.Option(help="The consortium's key, which also requests admission, as join does.")
     ] = "",
     participants: Annotated[
         int | None, typer.Option(help="Nominal number of participants, such as 160.")

@@ -145,14 +145,14 @@ def approve_command(
     epsilon: Annotated[
         float | None, typer.Option(help="Largest ε of all runs of this study together.", min=0)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask; for scripts.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the question. For scripts.")] = False,
     despite_warnings: Annotated[
-        bool, typer.Option("--despite-warnings", help="With --yes: approve despite a WARNING.")
+        bool, typer.Option("--despite-warnings", help="Approve despite a WARNING. Requires --yes.")
     ] = False,
     take_part: Annotated[
-        bool, typer.Option("--start", help="Then take part, as with start.")
+        bool, typer.Option("--start", help="Start the agent afterwards, like the command start.")
     ] = False,
-    once: Annotated[bool, typer.Option(help="With --start: stop after the first run.")] = False,
+    once: Annotated[bool, typer.Option(help="Stop after the first run. Requires --start.")] = False,
     folder: Folder = Path(),
 ) -> None:
     """Check a study as check does, and approve this exact study file with these exact keys."""

@@ -55,8 +55,11 @@ def test_a_yes_shows_the_study_and_is_asked_once(town: Town) -> None:
     assert "6 participants qualify, with 144 volumes." in said.out
     assert said.out.count("Approve this study?") == 1
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
+    heads = place.files.exchange / "ledgers" / "east"
+    before = sorted(heads.glob("*"))
     said = _asked(place, answer="y\n", terminal=True)
     assert (said.code, said.err) == (0, "")
+    assert len(sorted(heads.glob("*"))) > len(before)
     assert "One run costs ε ≤ 8" in said.out
     assert "Approved: small: ica" in said.out
     assert len(approvals(place.site("east"), load_identity(place.site("east")))) == 1

@@ -159,11 +159,11 @@ def test_what_no_option_says_is_asked_at_a_terminal(tmp_path: Path) -> None:
     ("given", "sentence"),
     [
         ({"epsilon": "much"}, "--epsilon 'much' is not a number"),
-        ({"epsilon": "-1"}, "field 'privacy.epsilon'"),
+        ({"epsilon": "-1"}, "privacy.epsilon must be"),
         ({"sites": "a,a"}, "a site is named twice"),
         ({"colluding_sites": "4"}, "leave none of 4"),
-        ({"name": "Not A Name"}, "field 'study'"),
-        ({"task": "x: {"}, "field 'data.task'"),
+        ({"name": "Not A Name"}, "study must be"),
+        ({"task": "x: {"}, "data.task must be"),
     ],
 )
 def test_answers_that_make_no_study_write_none(

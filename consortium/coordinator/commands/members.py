@@ -71,7 +71,7 @@ def admit(
         bool, typer.Option(help="Accept a new key that the site's old one did not sign.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="The fingerprints were compared; don't ask.")
+        bool, typer.Option("--yes", help="Skip the question, as the fingerprints were compared.")
     ] = False,
 ) -> None:
     """Put sites on the roster, once their fingerprints were compared by telephone."""

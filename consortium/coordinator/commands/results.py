@@ -65,8 +65,8 @@ def contrast(
     expression: Annotated[
         list[str],
         typer.Argument(
-            help="Such as 'patients - controls'. Several, or a column of several levels, are "
-            "tested together (F)."
+            help="Contrast, such as 'patients - controls'. Several, or a column of several levels, "
+            "are tested together (F)."
         ),
     ],
     as_json: AsJson = False,
@@ -90,7 +90,7 @@ def compare_command(
     second: Annotated[Path, typer.Argument(help="Output folder of another.")],
     folder: OutFolder,
 ) -> None:
-    """Lay two results side by side, as a page; it costs no privacy."""
+    """Write a page with two results side by side. This has no privacy loss."""
     from consortium.report.comparison import read_outcome
     from consortium.report.comparison_page import write_comparison
 
@@ -174,7 +174,7 @@ def simulate(
         ),
     ],
     folder: OutFolder,
-    seed: Annotated[int, typer.Option(help="Decides every random number.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of every random number.")] = 0,
 ) -> None:
     """Run all sites in this process, on data you may see, also with scheme 'local' or 'none'."""
     from consortium.coordinator.simulate import simulate_study
@@ -208,14 +208,16 @@ def demo(
     subjects: Annotated[
         int, typer.Option(help="Participants of a hospital, in the mean.", min=4)
     ] = 100,
-    seed: Annotated[int, typer.Option(help="Decides the simulated scans.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated scans.")] = 1,
     real: Annotated[
         list[Path] | None,
         typer.Option(help="4-D NIfTI to split over the hospitals instead of simulated scans."),
     ] = None,
-    full_brain: Annotated[bool, typer.Option(help="One study of scans of 70,000 voxels.")] = False,
+    full_brain: Annotated[
+        bool, typer.Option(help="Run one study of scans of 70,000 voxels.")
+    ] = False,
 ) -> None:
-    """Four hospitals on this machine, end to end: networks, and where patients differ in them."""
+    """Simulate four hospitals on this machine. Write networks, and where patients differ."""
     from consortium.coordinator.demo.run import run_demo
 
     run_demo(

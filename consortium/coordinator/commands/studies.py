@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 ServedAt = Annotated[
     str | None,
-    typer.Option(help="Where people are served --out; Prefect then links to the report."),
+    typer.Option(
+        help="Address at which people are served --out. Prefect then links to the report."
+    ),
 ]
 Detected = Annotated[
     Path | None,
@@ -52,7 +54,7 @@ Volumes = Annotated[
     typer.Option(help="Volumes per subject (default: the nominal number).", min=2),
 ]
 ANSWERS: Mapping[str, str] = {
-    "name": "Its short name; by default the file's.",
+    "name": "Short name of the study (default: the file's).",
     "title": "A line for people.",
     "sites": "Names of the sites, with commas.",
     "subjects": "Nominal number of participants, one for all sites or one for each, with commas "
@@ -170,7 +172,7 @@ def open_cohort_command(
     source: Annotated[
         str | None,
         typer.Option(
-            help="Where the data come from and under which terms (default: name, license and DOI "
+            help="Origin and terms of the data (default: name, license and DOI "
             "of dataset_description.json)."
         ),
     ] = None,
@@ -222,7 +224,7 @@ def plan(
     subjects: Subjects = None,
     volumes: Volumes = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Also list the releases and their noise.")
+        bool, typer.Option("--details", help="List the releases and their noise.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -308,7 +310,7 @@ def run(
 @app.command(name="deploy", rich_help_panel=STUDIES)
 def deploy_command(
     study: StudyFile,
-    cron: Annotated[str, typer.Option(help="When a run is due, such as '0 20 * * fri'.")],
+    cron: Annotated[str, typer.Option(help="Times of runs, such as '0 20 * * fri'.")],
     roster: RosterFile,
     exchange: ExchangePlace,
     keys: KeysFolder,
@@ -317,11 +319,11 @@ def deploy_command(
     url: ServedAt = None,
     timezone: Annotated[str, typer.Option(help="Time zone of --cron.")] = "UTC",
     dry_run: Annotated[
-        bool, typer.Option(help="Only say whether the sites' approvals cover the next run.")
+        bool, typer.Option(help="Report only whether the sites' approvals cover the next run.")
     ] = False,
     on_demand: Annotated[
         bool,
-        typer.Option("--on-demand", help="Also open runs that are ordered on the server."),
+        typer.Option("--on-demand", help="Open runs that are ordered on the server as well."),
     ] = False,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
@@ -375,10 +377,12 @@ def relay_command(
             help="Seconds that a party waits for something to send (default: 2 or 60).", min=0.1
         ),
     ] = None,
-    hours: Annotated[float, typer.Option(help="After which the job ends.", min=0.01)] = 24.0,
+    hours: Annotated[float, typer.Option(help="Hours after which the job ends.", min=0.01)] = 24.0,
     installed: Annotated[
         bool,
-        typer.Option("--installed", help="nvflare: all parties have cape-relay; send no code."),
+        typer.Option(
+            "--installed", help="Send no code. For nvflare, if all parties have cape-relay."
+        ),
     ] = False,
 ) -> None:
     """Write a job by which a platform carries a study's messages; keys and data stay outside."""

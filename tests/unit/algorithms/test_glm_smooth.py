@@ -257,5 +257,5 @@ def test_tables_have_no_smooth_basis():
 def test_a_wrong_norm_is_told_by_the_name_of_its_field(deviation):
     values = study().model_dump(mode="json", exclude_none=True)
     values["analysis"]["norms"]["deviation"] = deviation
-    with pytest.raises(StudyError, match=r"field 'analysis\.norms\.deviation(\.1)?': give"):
+    with pytest.raises(StudyError, match=r"analysis\.norms\.deviation(\.1)? must be a number"):
         parse_study(yaml.safe_dump(values))

@@ -31,18 +31,26 @@ def refusal(place: str, value: Any) -> str:
 @pytest.mark.parametrize(
     ("place", "value", "told"),
     [
-        ("sites", "north", "field 'sites': give a list."),
-        ("sites", [], "field 'sites': give 1 or more entries."),
-        ("sites", ["north", 3], "field 'sites.1': give text (in quotes, if it looks like a"),
-        ("privacy", [1], "field 'privacy': give a mapping of 'name: value'."),
-        ("features/0", 3, "field 'features.0': give a mapping of 'name: value'."),
-        ("privacy/epsilon", "much", "field 'privacy.epsilon': give a number."),
-        ("privacy/epsilon", -1, "field 'privacy.epsilon': give a number above 0."),
-        ("privacy/colluding_sites", 1.5, "field 'privacy.colluding_sites': give a whole number."),
-        ("analysis/groups/north", 5, "field 'analysis.groups.north': give a list."),
-        ("analysis/anyway", "maybe", "field 'analysis.anyway': give true or false."),
-        ("analysis/basis", "wave", "field 'analysis.basis': give 'entries' or 'smooth'."),
-        ("analysis/norms/location", float("inf"), "give a finite number."),
+        ("sites", "north", "sites must be a list of 1 to 1024 entries, got 'north'."),
+        ("sites", [], "sites must be a list of 1 to 1024 entries, got a list of 0."),
+        ("sites", ["north", 3], "(text in quotes, if it looks like a number), got 3."),
+        ("privacy", [1], "privacy must be a mapping of 'name: value', got a list of 1."),
+        ("features/0", 3, "features.0 must be a mapping of 'name: value', got 3."),
+        (
+            "privacy/epsilon",
+            "much",
+            "privacy.epsilon must be a number above 0 and at most 100, got 'm",
+        ),
+        ("privacy/epsilon", -1, "epsilon must be a number above 0 and at most 100, got -1."),
+        (
+            "privacy/colluding_sites",
+            1.5,
+            "colluding_sites must be an integer of 0 or more, got 1.5.",
+        ),
+        ("analysis/groups/north", 5, "analysis.groups.north must be a list, got 5."),
+        ("analysis/anyway", "maybe", "analysis.anyway must be true or false, got 'maybe'."),
+        ("analysis/basis", "wave", "basis must be 'entries' or 'smooth', got 'wave'."),
+        ("analysis/norms/location", float("inf"), "must be a finite number from -1e+12 to 1e+12,"),
         ("features/0/source", "tables", "source 'tables' is not known; choose one of 'table',"),
     ],
 )
@@ -55,9 +63,11 @@ def test_a_wrong_value_is_refused_with_what_to_give_instead(place, value, told):
 
 def test_of_a_field_that_may_be_of_several_kinds_all_are_told_or_the_one_that_was_meant():
     kinds = refusal("analysis/norms/deviation", "x")
-    assert "'analysis.norms.deviation': give a number or a list." in kinds
-    assert "deviation.1': give a number." in refusal("analysis/norms/deviation", [1, "x"])
-    assert "give a number of 1e-12 or more." in refusal("analysis/norms/deviation", 0)
+    assert "analysis.norms.deviation must be a number from 1e-12 to 1e+12, a list or null," in kinds
+    assert "deviation.1 must be a number" in refusal("analysis/norms/deviation", [1, "x"])
+    assert "must be a number from 1e-12 to 1e+12, a list or null, got 0." in refusal(
+        "analysis/norms/deviation", 0
+    )
 
 
 class Settings(FrozenModel):
@@ -69,7 +79,7 @@ class Settings(FrozenModel):
 def test_settings_of_a_party_are_refused_in_the_same_words(tmp_path):
     path = tmp_path / "settings.yaml"
     path.write_text("hours: 9", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"field 'hours': give a list\.$"):
+    with pytest.raises(ConfigurationError, match=r": hours must be a list, got 9\.$"):
         read_model(path, Settings)
 
 

@@ -275,8 +275,8 @@ def test_networks_are_found_with_their_expected_accuracy() -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (lambda: _pca(epsilon=-1.0), "field 'privacy.epsilon'"),
-        (lambda: _pca(delta=0.7), "field 'privacy.delta'"),
+        (lambda: _pca(epsilon=-1.0), "privacy.epsilon must be"),
+        (lambda: _pca(delta=0.7), "privacy.delta must be"),
         (lambda: _pca(analysis={"components": 3}), "analysis: 'components' is set by a parameter"),
         (lambda: _pca(data={"nothing": 1}), "field 'data.nothing' is unknown"),
         (lambda: _pca(mask="nowhere.nii"), "nowhere.nii is no .nii or .nii.gz file"),

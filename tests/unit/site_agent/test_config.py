@@ -53,11 +53,11 @@ WRONG = {
     "": "field 'name'",
     "- a\n": "has no fields",
     "name: [\n": "can't be read",
-    GOOD.replace("east", "East!"): "field 'name'",
+    GOOD.replace("east", "East!"): "name must be",
     GOOD.replace("exchange: mail\n", ""): "field 'exchange'",
     GOOD + "limit: 3\n": "field 'limit' is unknown",
     GOOD + "limits: {subject: 1}\n": "field 'limits' is unknown",
-    GOOD + "prefect: perhaps\n": "field 'prefect'",
+    GOOD + "prefect: perhaps\n": "prefect must be",
     GOOD + "name: west\n": "line 4 can't be read as plain YAML",
     GOOD + "ledger: &a x\ncredentials: *a\n": "can't be read as plain YAML",
     GOOD + 'cache: "x\\0y"\n': "can't be read as plain YAML",
@@ -83,7 +83,7 @@ def test_not_text_or_not_there(tmp_path: Path) -> None:
 
 
 def test_a_name_that_no_study_could_use(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="field 'name'"):
+    with pytest.raises(ConfigurationError, match="name must be"):
         SiteConfig.create("../east", tmp_path, "mail")
     with pytest.raises(ConfigurationError, match="'centre' is the coordinator's own name"):
         SiteConfig.create("centre", tmp_path, "mail")
@@ -121,7 +121,7 @@ def test_memory_is_told_in_megabytes_or_more(tmp_path: Path) -> None:
     loaded("memory: 500 MB\n").save(tmp_path)
     assert SiteConfig.load(tmp_path).most_memory == 5 * 10**8
     for wrong in ("2", "2000000000", "-2 GB", "2 gb", "two GB", "2 KB", ".inf", "99999999 TB"):
-        with pytest.raises(ConfigurationError, match="field 'memory'"):
+        with pytest.raises(ConfigurationError, match="memory must be"):
             loaded(f"memory: {wrong}\n")
     for little in ("0 GB", "99.999 MB"):
         with pytest.raises(ConfigurationError, match="less than 100 MB"):

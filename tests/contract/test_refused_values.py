@@ -1,0 +1,153 @@
+"""A study file's field with a wrong kind of value is refused with all kinds that it may have."""
+
+import re
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from consortium.algorithms import REGISTRY
+from consortium.errors import ConsortiumError
+from consortium.study.reader import parse_study
+from consortium.study.spec import Study
+from tests.support.cases import study_of
+
+WRONG: tuple[Any, ...] = ("ten", True, 0.5, -7, None, [["x"]], {"no such": []}, [])
+INTERNALS = re.compile(
+    r"literal|constrained|function-|int_|float_|_type|_parsing|nullable|union|tuple|dict|pydantic"
+    r"|input should|valid \w+|\[key\]|NoneType|<class|typing|Annotated",
+    re.IGNORECASE,
+)
+KIND_WORDS = {
+    int: "an integer",
+    float: "a number",
+    str: "text",
+    dict: "a mapping of 'name: value'",
+    tuple: "a list",
+    NoneType: "null",
+}
+"""Words for each kind of value, stated here apart from the program's own."""
+
+
+def written(name: str) -> dict[str, Any]:
+    """Return the first example study of an analysis as its file has it."""
+    study = study_of(name, REGISTRY[name].cases[0])
+    return study.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def kinds(annotation: Any) -> list[str]:
+    """Return the words that a refusal of a field must contain."""
+    origin = get_origin(annotation)
+    inner = get_args(annotation)
+    if origin is Annotated:
+        return kinds(inner[0])
+    if origin in (Union, UnionType):
+        return [word for each in inner for word in kinds(each)]
+    if origin is Literal:
+        return [repr(each) for each in inner]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [KIND_WORDS[dict]]
+    if annotation is bool:
+        return ["true", "false"]
+    return [KIND_WORDS[origin or annotation]]
+
+
+def refusals(values: dict[str, Any]) -> list[str]:
+    """Return the refusal of a study file, or nothing."""
+    try:
+        parse_study(yaml.safe_dump(values), "study.yaml")
+    except ConsortiumError as error:
+        return [str(error)]
+    return []
+
+
+FIELDS = [
+    pytest.param(name, field.alias or key, field.annotation, id=f"{name}-{key}")
+    for name, analysis in sorted(REGISTRY.items())
+    for key, field in analysis.Parameters.model_fields.items()
+]
+
+
+@pytest.mark.parametrize(("name", "field", "annotation"), FIELDS)
+def test_a_wrong_kind_is_refused_with_the_field_and_all_its_kinds(name, field, annotation):
+    study = written(name)
+    told = [
+        said
+        for value in WRONG
+        for said in refusals({**study, "analysis": {**study.get("analysis", {}), field: value}})
+    ]
+    assert not [said for said in told if INTERNALS.search(said.replace(field, ""))]
+    assert all(said.startswith("study.yaml: ") and said.endswith(".") for said in told)
+    whole = [said for said in told if said.startswith(f"study.yaml: analysis.{field} must be ")]
+    own = [said for said in told if f"field 'analysis': {field}: must be " in said]
+    assert whole + own
+    for said in whole:
+        assert said.count(f"analysis.{field}") == 1
+        expected, _, given = said.partition(", got ")
+        assert given
+        assert [word for word in kinds(annotation) if word not in expected] == []
+
+
+@pytest.mark.parametrize("field", ["data", "privacy", "timing", "verification", "report"])
+def test_a_wrong_kind_in_a_common_section_is_refused_without_internals(field):
+    study = written("average")
+    section = Study.model_fields[field].annotation
+    for key in section.model_fields:
+        told = [
+            said
+            for value in WRONG
+            for said in refusals({**study, field: {**study.get(field, {}), key: value}})
+        ]
+        assert told, key
+        assert [said for said in told if INTERNALS.search(said.replace(key, ""))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "told"),
+    [
+        (
+            "group_ica",
+            "components",
+            "ten",
+            "analysis.components must be 'auto' or an integer from 1 to 100, got 'ten'.",
+        ),
+        (
+            "group_ica",
+            "components",
+            0,
+            "analysis.components must be 'auto' or an integer from 1 to 100, got 0.",
+        ),
+        (
+            "average",
+            "gaps",
+            {"a": 1},
+            "analysis.gaps must be a number from 0 to 0.5, got a mapping.",
+        ),
+        (
+            "cca",
+            "bounds",
+            {"faces": "much"},
+            "analysis.bounds.faces must be a number, got 'much'.",
+        ),
+    ],
+)
+def test_a_refusal_states_limits_and_what_was_given(name, field, value, told):
+    study = written(name)
+    changed = {**study, "analysis": {**study.get("analysis", {}), field: value}}
+    assert refusals(changed) == [f"study.yaml: {told}"]
+
+
+def test_a_long_value_is_not_repeated_in_full():
+    (said,) = refusals({**written("group_ica"), "analysis": {"components": "x" * 5000}})
+    assert len(said) < 200
+
+
+def test_a_text_that_moves_the_screen_is_repeated_in_plain_characters():
+    (said,) = refusals({**written("group_ica"), "analysis": {"components": "\x1b[2J\u202e"}})
+    assert said.isprintable()
+
+
+def test_the_fields_of_every_analysis_are_tried():
+    assert {each.values[0] for each in FIELDS} == set(REGISTRY)
