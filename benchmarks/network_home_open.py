@@ -97,7 +97,7 @@ def _print_networks(people: People) -> None:
             means = [f"{mean:.2f}" for mean in np.nanmean(each, axis=0)]
             rows.append([f"{epsilon:g}", whose, *means])
     show(
-        f"Networks at {len(GROUPS) * NETWORK_SPLITS} hospitals",
+        f"Networks, {NETWORK_SPLITS} splits, a hospital of each size",
         ["ε", "data", "mean of 20", "found", "expected", "true", "in its range"],
         rows,
     )
