@@ -3,9 +3,9 @@
 Parts: ``plain``, ``hard``, ``calibration``, ``null``, ``smooth``, ``errors``, ``templates``,
 ``rounds``, ``peers``, ``shapes`` and ``bound``; ``halves FOLDER``, ``found FOLDER``,
 ``overlap FOLDER``, ``local FOLDER``, ``yardstick FOLDER``, ``home FOLDER``, ``home_told FOLDER``,
-``likeness FOLDER`` and ``bound FOLDER`` read real participants' series or their atlas. The release
-is simulated: the mechanism's noise is added to the mean of all participants' projectors, which is
-worked out once for each basis; ``rounds`` plays whole runs.
+``home_open FOLDER``, ``likeness FOLDER`` and ``bound FOLDER`` read real participants' series or
+their atlas. The release is simulated: the mechanism's noise is added to the mean of all
+participants' projectors, which is worked out once for each basis; ``rounds`` plays whole runs.
 """
 
 from collections import defaultdict
@@ -205,7 +205,7 @@ def errors(runs: int = 100) -> None:
 
 
 OF_FOLDERS: tuple[str, ...] = ("halves", "home", "home_told", "likeness", "bound", "found")
-OF_FOLDERS += ("overlap", "local", "yardstick")
+OF_FOLDERS += ("overlap", "local", "yardstick", "home_open")
 """Parts that read real participants' series, or their atlas."""
 VERDICTS = ("found", "shapes", "overlap", "yardstick")
 """Parts of `benchmarks.network_verdicts`."""

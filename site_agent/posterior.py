@@ -17,7 +17,7 @@ import numpy as np
 from consortium import __version__
 from consortium.algorithms.base import Array, Release, Result
 from consortium.algorithms.findings import DRAWN, Finding
-from consortium.algorithms.group_ica.at_home import results_at_home
+from consortium.algorithms.group_ica.at_home import WEIGHTS, results_at_home
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.subspace import directions_of
 from consortium.algorithms.worth import worth_sentence
@@ -56,7 +56,7 @@ _README = files("site_agent.page") / "templates" / "posterior.md"
 NAMES = {
     "own": "This hospital only",
     "release": "The consortium's release",
-    "posterior": "Both together, at home",
+    "posterior": "Combined, at home",
 }
 _UNCOUNTED = (
     "Warning: the study assumes that no hospital works against the others (colluding_sites: 0). "
@@ -206,7 +206,7 @@ def write_posterior(
         at_home=own_patients,
     )
     tell("maps")
-    results = results_at_home(posterior, release, plan)
+    results = results_at_home(posterior, release, plan, own_patients=own_patients)
     return _write(target, finished, posterior, results, own_patients)
 
 
@@ -321,19 +321,36 @@ def posterior_summary(
     whose = "this hospital's own patients" if own_patients else "all hospitals' participants"
     found = {name: int(result.numbers["found"]) for name, result in results.items()}
     own = count(taken.persons, "participant")
-    together = f"{found['posterior']} of both together, for the networks of {whose}"
-    shares = percent(posterior.share), percent(1.0 - posterior.share)
+    numbers = results["posterior"].numbers
+    sources = "all three sources" if numbers.get("open_weight") else "both"
+    together = f"{found['posterior']} of {sources} together, for the networks of {whose}"
     networks = (
         f"Networks that were found: {found['own']} of this hospital's {own} alone, "
         f"{found['release']} of the release, {together}."
     )
     worth = worth_sentence(spreads.worth(taken.everybody), "the networks found here and by all")
-    weights = (
-        f"The combination weights its own data by {shares[0]}, and the others' by {shares[1]}."
-    )
+    weights = _weights_sentence(posterior, numbers)
     if colluding:
         return networks, worth, weights
     return networks, worth, weights, _UNCOUNTED
+
+
+def _weights_sentence(posterior: Posterior, numbers: Mapping[str, float | int | str]) -> str:
+    if "open_weight" not in numbers:
+        shares = percent(posterior.share), percent(1.0 - posterior.share)
+        return (
+            f"The combination weights its own data by {shares[0]}, and the others' by {shares[1]}."
+        )
+    own, others, openly = (percent(float(numbers[name])) for name in WEIGHTS)
+    if not numbers["open_weight"]:
+        return (
+            f"The combination weights its own data by {own}, and the others' by {others}. Nothing "
+            "was taken from the study's open cohort, because it differs too much or shows no map."
+        )
+    return (
+        f"The combination weights its own data by {own}, the others' by {others}, and the study's "
+        f"open cohort by {openly}. A map is found only if the hospitals' data confirm it."
+    )
 
 
 def posterior_html(

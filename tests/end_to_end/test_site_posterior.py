@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from consortium.coordinator.demo.prepare import DemoFolders
+from consortium.coordinator.open_cohort import make_open_cohort
 from consortium.errors import DataError
 from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
@@ -171,3 +172,32 @@ def test_who_came_later_is_told(tmp_path: Path) -> None:
     rest = ("--roster", files.roster, "-f", moved.site("east"))
     said = refused("site-agent", "posterior", files.out, tmp_path / "home", *rest)
     assert "6 participants of this hospital took part in small-0001, and 5 would now" in said
+
+
+def make_with_cohort(folder: Path, subjects: int) -> None:
+    make_scans(folder, subjects)
+    openly = Recipe(("open",), 32, 8, volumes=40, networks=5, resolution=16.0)
+    source = make_consortium(folder.parent / "public", openly, workers=1).sites["open"]
+    make_open_cohort(DemoFolders(folder.parent).files.study, source)
+
+
+def test_an_open_cohort_of_the_study_is_a_third_source(tmp_path: Path) -> None:
+    text = STUDY.replace("anyway: true", "anyway: true, open: cohort.npz")
+    made = build(tmp_path / "town", text=text, subjects=6, make=make_with_cohort, most=100.0)
+    carry_out(LocalConsortium(made))
+    target = tmp_path / "home"
+    rest = ("--roster", made.files.roster, "-f", made.site("east"))
+    said = enter("site-agent", "posterior", made.files.out, target, *rest)
+    assert (said.code, said.err) == (0, ""), said.err
+    told = " ".join(said.out.split())
+    (shares,) = re.findall(
+        r"own data by ([\d.]+) %, the others' by ([\d.]+) %, and the study's open cohort by "
+        r"([\d.]+) %",
+        told,
+    )
+    assert sum(map(float, shares)) == pytest.approx(100.0, abs=1.0)
+    assert min(map(float, shares)) > 1.0
+    assert "of all three sources together" in told
+    (maps,) = target.glob("tpl-*/func/*_desc-smallposterior_components.nii.gz")
+    with pytest.raises(DataError, match="must not leave it"):
+        read_templates(maps, template_grid(read_study(made.files.study).data.resolution))

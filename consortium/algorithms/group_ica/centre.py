@@ -14,8 +14,7 @@ from consortium.algorithms.base import Case, Local, Query, Run, Table
 from consortium.algorithms.group_ica.forecast import expect, forecast_sentences, refuse_hopeless
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.plan import GroupIcaPlan
-from consortium.algorithms.group_ica.result import make_result
-from consortium.algorithms.group_ica.with_open import cohort_remark, result_with_open
+from consortium.algorithms.group_ica.with_open import cohort_remark, published_result
 from consortium.algorithms.subspace import mean_projector
 from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
 from consortium.algorithms.worth import worth_sentence
@@ -59,6 +58,4 @@ class GroupIca(GroupIcaPlan):
     def run(self) -> Run:
         """Ask once, and take the mean of projectors apart."""
         release = yield Query("networks", "projectors")
-        if self.open_mean is not None:
-            return result_with_open(release, self, self.open_mean)
-        return make_result(release, self)
+        return published_result(release, self)

@@ -84,15 +84,44 @@ def result_with_open(release: Release, plan: GroupIcaPlan, cohort: OpenMean) -> 
     generator = np.random.default_rng(plan.parameters.seed)
     alone = plan.by_itself
     released = group_release(release, alone)
-    by_release = separate_release(released, np.random.default_rng(plan.parameters.seed))
     both = combine(cohort, released.matrix, released.deviation, released.persons, generator)
-    if both.between > UNLIKE:
+    made = confirmed_result(released, both, cohort, generator)
+    if made is None:
         return _described(make_result(release, alone), both, plan, taken=False)
+    return _described(made, both, plan, taken=True)
+
+
+def published_result(release: Release, plan: GroupIcaPlan) -> Result:
+    """Make the result that a study publishes, with its open cohort if it has one."""
+    cohort = plan.open_mean
+    if cohort is None:
+        return make_result(release, plan)
+    return result_with_open(release, plan, cohort)
+
+
+def confirmed_result(
+    released: GroupRelease, both: Combined, cohort: OpenMean, generator: np.random.Generator
+) -> Result | None:
+    """Make maps of a combination, each confirmed by the hospitals' own data.
+
+    Parameters
+    ----------
+    released : GroupRelease
+        Estimate that contains no open participant, of a plan without an open cohort.
+
+    Returns
+    -------
+    Result or None
+        None if the open cohort differs too much, or if nothing stands out of the noise.
+    """
+    if both.between > UNLIKE:
+        return None
+    seed = released.plan.parameters.seed
+    by_release = separate_release(released, np.random.default_rng(seed))
     maps = _maps(released, by_release, both, cohort, generator)
     if maps is None:
-        return _described(make_result(release, alone), both, plan, taken=False)
-    made = assemble(maps.separated, released, REACH_WITH_OPEN)
-    return _described(_with_states(made, maps), both, plan, taken=True)
+        return None
+    return _with_states(assemble(maps.separated, released, REACH_WITH_OPEN), maps)
 
 
 def _maps(

@@ -14,6 +14,13 @@ have other places; and one for the rest. The combined estimate f + A ∘ (R − 
 A_ij = E(f)_ij / (E(f)_ij + E(R)_ij). An eigenvector of R − f that exceeds all chance is a network
 that only one of the two populations has: its part is taken from the release completely.
 
+At a hospital its own mean f_s of n_s participants is a third source, with the error
+
+    E(f_s)_ij = v_ij (c/n_s + b'_ij),
+
+where b' is estimated like b, from f_s and the combination of the other two, and c is the larger
+error of the leading directions of few participants.
+
 The combined estimate can show a network that the hospitals do not have. So each map of the open
 cohort is confirmed by R alone: wᵀRw is one number with the noise of one number.
 """
@@ -21,7 +28,7 @@ cohort is confirmed by R alone: wᵀRw is one number with the noise of one numbe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +111,12 @@ class Combined:
     """Shape (d, d)."""
     release_weight: float
     """Mean weight of the release in the entries that rotate the leading directions."""
+    weights: Array
+    """Weight of the release in each entry between eigenvectors of the open cohort, shape (d, d)."""
+    error: Array
+    """Expected squared error of these entries."""
+    stated: Array
+    """The same for the reported precision, which allows for populations that differ more."""
     persons: float
     """Number of participants whose mean has the same sampling error."""
     deviation: float
@@ -114,6 +127,8 @@ class Combined:
     """Directions that only one of both has, shape (d, k)."""
     chance: float
     """Largest absolute eigenvalue of R − f that noise and sampling explain."""
+    own_weight: float = 0.0
+    """Mean weight of a hospital's own mean, in the same entries as the release's."""
 
 
 def combine(
@@ -148,20 +163,82 @@ def combine(
     # the larger errors of the leading directions of few participants.
     few = (1.0 + 0.3 * np.sqrt(len(release) / kept / cohort.persons)) ** 2
     stated = variances * (few / cohort.persons + np.maximum(between + errors, BETWEEN))
-    left = float(
-        (np.square(1.0 - weights) * stated + np.square(weights) * of_release)[leading].mean()
-    )
+    stated = np.square(1.0 - weights) * stated + np.square(weights) * of_release
+    left = float(stated[leading].mean())
     weight = float(weights[leading].mean())
     alike = 1.0 / ((1.0 - weight) ** 2 / cohort.persons + weight**2 / persons)
     beyond = max(left - float(variances.mean()) / alike, 0.0)
     return Combined(
         matrix=cohort.matrix + cohort.vectors @ taken @ cohort.vectors.T,
         release_weight=weight,
+        weights=weights,
+        error=of_open * of_release / (of_open + of_release),
+        stated=stated,
         persons=alike,
         deviation=float(np.sqrt(2.0 * beyond)),
         between=float(between[0, -1]),
         apart=cohort.vectors @ only,
         chance=chance,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class OwnMean:
+    """A hospital's own mean projector."""
+
+    matrix: Array
+    """f_s, shape (d, d)."""
+    persons: int
+    """n_s."""
+    others: int
+    """Number of participants of the release without this hospital."""
+
+
+def add_own(
+    both: Combined, cohort: OpenMean, own: OwnMean, *, own_patients: bool = False
+) -> Combined:
+    """Add a hospital's own mean to the combination of an open cohort and of the others' release.
+
+    Parameters
+    ----------
+    both : Combined
+        Combination that contains no participant of the hospital.
+    own_patients : bool
+        Whether the truth is the mean of the hospital's own population, instead of that of all
+        hospitals. Then a difference between the two is an error of ``both``.
+    """
+    variances = cohort.variances
+    kept = cohort.kept
+    size = len(variances)
+    apart = cohort.vectors.T @ (own.matrix - both.matrix) @ cohort.vectors
+    between, errors = _between_blocks(apart, both.error, variances, 1.0 / own.persons, kept)
+    allowed = np.maximum(between + errors, BETWEEN)
+    sampling = variances * (1.0 + 0.5 * np.sqrt(size / kept / own.persons)) ** 2 / own.persons
+    here, there = (0.0, 1.0) if own_patients else (1.0, 0.0)
+    of_both = both.error + there * variances * between
+    of_own = sampling + here * variances * between
+    share = of_both / (of_both + of_own)
+    stated = np.square(1.0 - share) * (both.stated + there * variances * allowed)
+    stated += np.square(share) * (sampling + here * variances * allowed)
+    leading = (slice(None, kept), slice(kept, None))
+    of_release = (1.0 - share) * both.weights
+    weight = float(of_release[leading].mean())
+    own_weight = float(share[leading].mean())
+    openly = 1.0 - weight - own_weight
+    alike = 1.0 / (
+        openly**2 / cohort.persons + weight**2 / own.others + own_weight**2 / own.persons
+    )
+    beyond = max(float(stated[leading].mean()) - float(variances.mean()) / alike, 0.0)
+    return replace(
+        both,
+        matrix=both.matrix + cohort.vectors @ (share * apart) @ cohort.vectors.T,
+        release_weight=weight,
+        weights=of_release,
+        error=of_both * of_own / (of_both + of_own),
+        stated=stated,
+        persons=alike,
+        deviation=float(np.sqrt(2.0 * beyond)),
+        own_weight=own_weight,
     )
 
 

@@ -6,7 +6,9 @@ import pytest
 from consortium.algorithms.group_ica.kernels.open_posterior import (
     UNLIKE,
     OpenMean,
+    OwnMean,
     Strengths,
+    add_own,
     combine,
     draw_like,
     measure_strengths,
@@ -109,3 +111,75 @@ def test_a_network_is_lacking_only_if_sampling_does_not_explain_it():
     here, openly, error = np.full(3, 0.3), np.array([0.01, 0.01, 0.2]), np.full(3, 0.01)
     sampling = np.array([0.01, 0.1, 0.01])
     assert Strengths(here, openly, error, sampling).lacking.tolist() == [True, False, False]
+
+
+BETWEEN_OPEN = 0.03
+BETWEEN_HOSPITALS = 0.05
+"""Variance of a population's mean, as a fraction of one participant's."""
+
+
+def leading_error(cohort, matrix, truth):
+    """Return the mean squared error of the entries that rotate the leading directions."""
+    entries = cohort.vectors.T @ (matrix - truth) @ cohort.vectors
+    return float(np.square(entries[:KEPT, KEPT:]).mean())
+
+
+def home_draw(cohort, *, deviation, persons, others, generator):
+    """Draw a truth, the other hospitals' release and a hospital's own mean from the model."""
+    size = len(cohort.matrix)
+
+    def near(matrix, variances):
+        drawn = np.triu(generator.standard_normal((size, size)))
+        entries = np.sqrt(variances) * (drawn + np.triu(drawn, 1).T)
+        return matrix + cohort.vectors @ entries @ cohort.vectors.T
+
+    truth = near(cohort.matrix, cohort.variances * (1.0 / cohort.persons + BETWEEN_OPEN))
+    release = near(truth, cohort.variances / others)
+    release = release + SymmetricNoise(size, deviation).draw(generator)
+    home = near(truth, cohort.variances * BETWEEN_HOSPITALS)
+    return truth, release, home, near(home, cohort.variances / persons)
+
+
+@pytest.mark.parametrize("own_patients", [False, True], ids=["everybody", "own patients"])
+@pytest.mark.parametrize("deviation", [0.003, 0.03, 0.3])
+@pytest.mark.parametrize("persons", [4, 20, 200])
+def test_three_sources_are_no_worse_than_the_best_one(mean, persons, deviation, own_patients):
+    generator = np.random.default_rng(11)
+    others = 300
+    errors = []
+    for _ in range(20):
+        truth, release, home, own = home_draw(
+            mean, deviation=deviation, persons=persons, others=others, generator=generator
+        )
+        both = combine(mean, release, deviation, others, generator)
+        made = add_own(both, mean, OwnMean(own, persons, others), own_patients=own_patients)
+        aim = home if own_patients else truth
+        sources = own, release, mean.matrix, both.matrix
+        errors.append(
+            [leading_error(mean, each, aim) for each in (made.matrix, *sources)]
+            + [float(made.stated[:KEPT, KEPT:].mean())]
+        )
+    three, *sources, stated = np.mean(errors, axis=0)
+    assert three < min(sources)
+    assert 0.9 * three < stated
+
+
+def test_weights_follow_the_participants_and_the_noise(mean):
+    generator = np.random.default_rng(12)
+    others = 300
+
+    def weights(persons, deviation, *, own_patients=False):
+        _, release, _, own = home_draw(
+            mean, deviation=deviation, persons=persons, others=others, generator=generator
+        )
+        both = combine(mean, release, deviation, others, generator)
+        made = add_own(both, mean, OwnMean(own, persons, others), own_patients=own_patients)
+        assert made.release_weight == pytest.approx(made.weights[:KEPT, KEPT:].mean())
+        return made.own_weight, made.release_weight, 1.0 - made.own_weight - made.release_weight
+
+    few, many = weights(4, 0.03), weights(200, 0.03)
+    assert min(*few, *many) > 0.0
+    assert few[0] < many[0]
+    assert weights(20, 0.3)[1] < 0.02
+    assert weights(20, 0.001)[1] > 0.5
+    assert weights(200, 0.03, own_patients=True)[0] > many[0]
