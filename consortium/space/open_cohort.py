@@ -6,6 +6,7 @@ loaded.
 
 import hashlib
 import io
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,24 +15,34 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from consortium.algorithms.open_cohort import OpenCohort, OpenDirections, OpenTable
 from consortium.base.array import Array
 from consortium.base.atomic import write_bytes
 from consortium.base.delimited import open_table
 from consortium.base.regular_file import regular
-from consortium.errors import DataError, TableError
+from consortium.errors import DataError, TableError, printable
 
 DIRECTIONS = ".npz"
 """End of a file's name with directions of image series."""
 FEWEST = 30
 """Minimum number of participants: with fewer, their variation is unknown."""
 _MOST_BYTES = 400_000_000
-_MOST_PERSONS = 100_000
-_LEAST_NORM = 0.5
+_MOST_PERSONS = 10_000
+_MOST_CUTOFF = 200.0
+"""Longest wavelength in mm, that of a study's field."""
+_MOST_SOURCE = 500
+"""Characters of the source, which hospitals' people read."""
+_ROUNDED = 1e-4
+"""Largest difference of a product of two orthonormal columns from 0 or 1, in single precision."""
 _TABLE_ENDS = ".tsv", ".csv"
 _PARTS = "directions", "sites", "rows", "cutoff", "global_signal", "source"
+_MAGIC = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(
+    rb"\{'descr': '(<[fU]\d{1,9})', 'fortran_order': False, "
+    rb"'shape': \(((?:\d{1,9},? ?){0,3})\), \} *\n"
+)
+"""Description of an array, as numpy writes it: no other expression is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +130,14 @@ def read_directions(path: Path, rows: str) -> OpenDirections:
     content = _content(path)
     try:
         parts = _parts(content)
-        values = np.asarray(parts["directions"], dtype=np.float64)
+        values = parts["directions"]
         sites = parts["sites"]
-        made = CohortBasis(
-            str(parts["rows"]), float(parts["cutoff"]), _signal(str(parts["global_signal"]))
-        )
-        source = str(parts["source"])
+        signal = _signal(_text(parts["global_signal"]))
+        made = CohortBasis(_text(parts["rows"]), _cutoff(parts["cutoff"]), signal)
+        source = printable(_text(parts["source"]), _MOST_SOURCE)
         _check_sizes(values, sites)
-    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        _check_orthonormal(values)
+    except (KeyError, ValueError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise DataError(
             f"{path}: the file must be one that 'consortium open-cohort' wrote, and it is not "
             "whole. Make it again."
@@ -141,14 +152,12 @@ def read_directions(path: Path, rows: str) -> OpenDirections:
             f"{path}: the open cohort must have the study's voxels, vertices or regions, and it "
             "was made for others. Make the file again with this study."
         )
-    bare = np.array([_orthonormal(each) for each in values])
-    digest = hashlib.sha256(content).hexdigest()
     return OpenDirections(
-        values=bare,
+        values=values.astype(np.float64),
         sites=sites,
         cutoff=made.cutoff,
         global_signal=made.global_signal,
-        digest=digest,
+        digest=hashlib.sha256(content).hexdigest(),
         source=source,
     )
 
@@ -163,13 +172,31 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """Return one array, whose header decides about no memory beyond its own bytes."""
     if member.compress_type != zipfile.ZIP_STORED:
         raise ValueError("a compressed part")
-    with archive.open(member) as file:
-        if np.lib.format.read_magic(file) != (1, 0):
-            raise ValueError("another version of the format")
-        shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
-        if by_column or dtype.kind not in "fU":
-            raise ValueError("neither numbers nor text")
-        return np.frombuffer(file.read(), dtype).reshape(shape)
+    content = archive.read(member)
+    start = len(_MAGIC) + 2
+    length = int.from_bytes(content[len(_MAGIC) : start], "little")
+    header = _HEADER.fullmatch(content[start : start + length])
+    if not content.startswith(_MAGIC) or header is None:
+        raise ValueError("no array of numbers or text")
+    kind = header[1].decode()
+    shape = tuple(map(int, re.findall(rb"\d+", header[2])))
+    values = content[start + length :]
+    if "U" in kind:
+        values.decode("utf-32-le")  # numpy accepts numbers that are no characters
+    return np.frombuffer(values, kind).reshape(shape)
+
+
+def _text(value: NDArray[Any]) -> str:
+    if value.shape or value.dtype.kind != "U":
+        raise ValueError("no text")
+    return str(value)
+
+
+def _cutoff(value: NDArray[Any]) -> float:
+    cutoff = float(value)
+    if not 0.0 <= cutoff <= _MOST_CUTOFF:
+        raise ValueError("no wavelength")
+    return cutoff
 
 
 def _signal(word: str) -> Literal["keep", "remove"]:
@@ -185,16 +212,16 @@ def _check_sizes(values: Array, sites: NDArray[Any]) -> None:
         raise ValueError("no directions")
     if len(values) > _MOST_PERSONS or sites.shape != values.shape[:1] or sites.dtype.kind != "U":
         raise ValueError("no site for each participant")
-    if not np.isfinite(values).all():
-        raise ValueError("a direction without numbers")
-    if (np.linalg.norm(values, axis=1) < _LEAST_NORM).any():
-        raise ValueError("a direction without a norm")
+    if values.dtype != np.float32:
+        raise ValueError("directions of another precision")
 
 
-def _orthonormal(directions: Array) -> Array:
-    """Return orthonormal columns: to rounding those of a good file, and some of any file."""
-    found, _ = qr(directions, mode="economic")
-    return np.asarray(found)
+def _check_orthonormal(values: Array) -> None:
+    expected = np.eye(values.shape[2])
+    with np.errstate(over="ignore", invalid="ignore"):
+        right = all((np.abs(own.T @ own - expected) <= _ROUNDED).all() for own in values)
+    if not right:  # also if one is not a number
+        raise ValueError("directions that are not orthonormal")
 
 
 def _table(path: Path) -> OpenTable:
