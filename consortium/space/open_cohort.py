@@ -28,6 +28,8 @@ DIRECTIONS = ".npz"
 FEWEST = 30
 """Minimum number of participants: with fewer, their variation is unknown."""
 _MOST_BYTES = 400_000_000
+_MOST_TABLE_BYTES = 100_000_000
+"""Cells of a table take about 20 times their bytes in memory."""
 _MOST_PERSONS = 10_000
 _MOST_CUTOFF = 200.0
 """Longest wavelength in mm, that of a study's field."""
@@ -110,11 +112,11 @@ def read_open_cohort(path: Path, rows: str) -> OpenCohort:
     return read_directions(path, rows)
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, most: int = _MOST_BYTES) -> bytes:
     try:
-        if regular(path).stat().st_size > _MOST_BYTES:
+        if regular(path).stat().st_size > most:
             raise DataError(
-                f"{path}: an open cohort must have at most {_MOST_BYTES:,} bytes. Use fewer "
+                f"{path}: an open cohort must have at most {most:,} bytes. Use fewer "
                 "participants, or a longer cutoff."
             )
         return path.read_bytes()
@@ -225,8 +227,8 @@ def _check_orthonormal(values: Array) -> None:
 
 
 def _table(path: Path) -> OpenTable:
-    content = _content(path)
-    with open_table(path, _MOST_BYTES) as table:
+    digest = hashlib.sha256(_content(path, _MOST_TABLE_BYTES)).hexdigest()
+    with open_table(path, _MOST_TABLE_BYTES) as table:
         names = table.header
         cells = tuple(tuple(cell.strip() for cell in row.cells) for row in table.rows())
     if len(set(names)) < len(names):
@@ -238,4 +240,4 @@ def _table(path: Path) -> OpenTable:
             f"{path}: an open cohort must have at least {FEWEST} participants, and this table has "
             f"{len(cells)} rows. Add participants."
         )
-    return OpenTable(names, cells, hashlib.sha256(content).hexdigest())
+    return OpenTable(names, cells, digest)

@@ -1,6 +1,7 @@
 """Files of open cohorts: what was written is read, and a hostile file is refused."""
 
 import io
+import os
 import zipfile
 
 import numpy as np
@@ -196,3 +197,11 @@ def test_a_missing_file_or_a_folder_is_refused(tmp_path):
     for name in ("missing.npz", "folder.npz"):
         with pytest.raises(DataError):
             read_open_cohort(tmp_path / name, ROWS)
+
+
+def test_a_table_that_would_fill_the_memory_is_refused_by_its_size(tmp_path):
+    path = tmp_path / "cohort.tsv"
+    path.touch()
+    os.truncate(path, 100_000_001)
+    with pytest.raises(DataError, match="at most 100,000,000 bytes"):
+        read_open_cohort(path, ROWS)
