@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.open_cohort import OpenDirections
 from consortium.algorithms.subspace import Directions, ProjectorPlan, directions_of
-from consortium.base.atomic import make_folder
+from consortium.base.atomic import make_folder, path_in_folder
 from consortium.base.delimited import open_table
 from consortium.base.one_thread import one_thread
 from consortium.base.work import work_folder
@@ -87,8 +87,7 @@ def make_open_cohort(
             f"{study_path}: open-cohort requires a study of group_ica that names a file as "
             "analysis.open. Add the line 'open: NAME.npz' to its analysis."
         )
-    target = study_path.parent / parameters.open
-    _check_target(target)
+    target = _target(study_path.parent, parameters.open)
     space = image_space(study.data, study_path.parent)
     plan = _basis_of(parameters.asked, space)
     work = work_folder(study_path.parent)
@@ -123,14 +122,23 @@ def make_open_cohort(
     return MadeCohort(target, read_directions(target, space.rows_digest), skipped)
 
 
-def _check_target(target: Path) -> None:
-    if target.suffix != DIRECTIONS:
+def _target(folder: Path, name: str) -> Path:
+    """Return the path of a new file of directions in the study's folder."""
+    if not name.endswith(DIRECTIONS):
         raise StudyError(
             f"field 'analysis.open': a file of directions must end in {DIRECTIONS}, and it is "
-            f"{target.name}. Name another file."
+            f"{name}. Name another file."
         )
+    try:
+        target = path_in_folder(folder, name)
+    except ValueError as error:
+        raise StudyError(
+            f"field 'analysis.open': the file must be in the study's folder, got {name}. Name "
+            "another file."
+        ) from error
     if target.exists():
         raise DataError(f"{target} exists already. Remove it, or name another file in the study.")
+    return target
 
 
 def _basis_of(asked: Directions, space: Space) -> ProjectorPlan:

@@ -90,3 +90,16 @@ def test_a_study_without_a_file_of_directions_is_refused(place, tmp_path, change
     said = enter("consortium", "open-cohort", study, source)
     assert said.code != 0
     assert "analysis.open" in said.err
+
+
+def test_a_file_outside_the_folder_of_the_study_is_not_written(place, tmp_path):
+    _, source = place
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    study = folder / "study.yaml"
+    asked = {**STUDY, "analysis": {**STUDY["analysis"], "open": "../cohort.npz"}}
+    study.write_text(yaml.safe_dump(asked))
+    said = enter("consortium", "open-cohort", study, source)
+    assert said.code != 0
+    assert "in the study's folder" in " ".join(said.err.split())
+    assert not (tmp_path / "cohort.npz").exists()
