@@ -162,6 +162,7 @@ def _with_more(
     more = by_release.found & (explained < ALIKE)
     if not more.any():
         return maps
+    _, known = _open_counterparts(released, cohort, extra.weights[:, more])
     own = measure_strengths(
         release=released.matrix,
         cohort=cohort,
@@ -179,7 +180,7 @@ def _with_more(
         ),
         strengths=maps.strengths.joined(own),
         confirmed=np.concatenate([maps.confirmed, by_release.found[more]]),
-        new=np.concatenate([maps.new, own.only_here]),
+        new=np.concatenate([maps.new, ~known & own.only_here]),
     )
 
 

@@ -45,6 +45,8 @@ _DRAWS = 20
 _TINY = 1e-9
 _FALSE = 0.05
 """Probability that any map is confirmed by noise."""
+_SURELY = 1.96
+"""Standard errors from which on a network is named new."""
 LEAST_PART = 1.0 / 3.0
 """Least strength of a confirmed map in the release, as a fraction of that in the open cohort."""
 
@@ -265,11 +267,6 @@ class Strengths:
         """Standard errors of the ratios."""
         return np.asarray(np.hypot(self.error, self.ratios * self.openly_error) / self.openly)
 
-    @property
-    def only_here(self) -> NDArray[np.bool_]:
-        """Whether a map is so much stronger in the release that the open cohort lacks it."""
-        return np.asarray(self.ratios * LEAST_PART > 1.0)
-
     def joined(self, other: Strengths) -> Strengths:
         """Return these and other maps."""
         pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
@@ -288,6 +285,12 @@ class Strengths:
         """
         sure = np.maximum(_threshold(len(self.here)) * self.error, least)
         return (self.here > sure) & (self.here > LEAST_PART * self.openly)
+
+    @property
+    def only_here(self) -> NDArray[np.bool_]:
+        """Whether the open cohort surely has less than `LEAST_PART` of a map's strength in the release."""
+        error = np.hypot(LEAST_PART * self.error, self.openly_error)
+        return np.asarray(self.openly + _SURELY * error < LEAST_PART * self.here)
 
     @property
     def power(self) -> Array:
