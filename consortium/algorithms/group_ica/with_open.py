@@ -151,7 +151,7 @@ def _maps(
     )
     confirmed = strengths.confirmed(np.where(known, 0.0, both.chance))
     drawn = replace(drawn, found=drawn.found & confirmed)
-    maps = _Maps(drawn, strengths, confirmed, ~known & strengths.lacking)
+    maps = _Maps(drawn, strengths, confirmed, ~known & strengths.only_here)
     return _with_more(maps, by_release, released, cohort, nulls)
 
 
@@ -209,7 +209,7 @@ def _with_more(
         ),
         strengths=maps.strengths.joined(own),
         confirmed=np.concatenate([maps.confirmed, by_release.found[more]]),
-        new=np.concatenate([maps.new, own.lacking & ~known]),
+        new=np.concatenate([maps.new, own.only_here & ~known]),
     )
 
 

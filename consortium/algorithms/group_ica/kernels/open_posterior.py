@@ -364,7 +364,7 @@ class Strengths:
         return (self.here > sure) & (self.here > LEAST_PART * self.openly)
 
     @property
-    def lacking(self) -> NDArray[np.bool_]:
+    def only_here(self) -> NDArray[np.bool_]:
         """Whether the open cohort surely has less than `LEAST_PART` of a map's strength here."""
         error = np.hypot(LEAST_PART * self.error, self.openly_error)
         return np.asarray(self.openly + _SURELY * error < LEAST_PART * self.here)

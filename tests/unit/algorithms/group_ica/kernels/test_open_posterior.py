@@ -107,10 +107,10 @@ def test_a_strength_that_is_noise_is_confirmed_in_few_releases(mean):
     assert confirmed <= 20  # 10 are expected; 21 or more have a probability of 0.001
 
 
-def test_a_network_is_lacking_only_if_sampling_does_not_explain_it():
+def test_a_network_is_only_here_if_sampling_does_not_explain_it():
     here, openly, error = np.full(3, 0.3), np.array([0.01, 0.01, 0.2]), np.full(3, 0.01)
     sampling = np.array([0.01, 0.1, 0.01])
-    assert Strengths(here, openly, error, sampling).lacking.tolist() == [True, False, False]
+    assert Strengths(here, openly, error, sampling).only_here.tolist() == [True, False, False]
 
 
 BETWEEN_OPEN = 0.03
