@@ -118,7 +118,7 @@ def endless_list(stage: Stage) -> bool:
     "file giver",
     guard="consortium.study.reader:Study",
     without="a site's agent writes to any folder in the study's name",
-    stops="field 'study'",
+    stops="study must be text",
     instead=lambda real: type("Loose", (Study,), {"__annotations__": {"study": str}}),
 )
 def study_named_as_a_path(stage: Stage) -> bool:
