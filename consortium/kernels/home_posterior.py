@@ -46,6 +46,10 @@ class ReleaseShare:
         """t², variance of the noise in an off-diagonal entry of M: (τ²/2)/(1 − w)²."""
         return self.deviation**2 / 2.0 / (1.0 - self.part) ** 2
 
+    def others(self, release: Array, own: Array) -> Array:
+        """Return M, the mean of all others with the release's noise (all d x d)."""
+        return without_own(release, own, self.part)
+
 
 @dataclass(frozen=True)
 class PriorVariances:

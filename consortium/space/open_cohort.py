@@ -38,6 +38,7 @@ _MOST_SOURCE = 500
 _ROUNDED = 1e-4
 """Largest difference of a product of two orthonormal columns from 0 or 1, in single precision."""
 _TABLE_ENDS = ".tsv", ".csv"
+_DIGITS = 5
 _PARTS = "directions", "sites", "rows", "cutoff", "global_signal", "source"
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
@@ -149,6 +150,11 @@ def read_directions(path: Path, rows: str) -> OpenDirections:
             f"{path}: an open cohort must have at least {FEWEST} participants, and this one has "
             f"{len(values)}. Add participants."
         )
+    if twins := _twins(values):
+        raise DataError(
+            f"{path}: every participant of an open cohort must be another one, and number "
+            f"{twins[1]} has the directions of number {twins[0]}. Remove the copy."
+        )
     if made.rows != rows:
         raise DataError(
             f"{path}: the open cohort must have the study's voxels, vertices or regions, and it "
@@ -162,6 +168,20 @@ def read_directions(path: Path, rows: str) -> OpenDirections:
         digest=hashlib.sha256(content).hexdigest(),
         source=source,
     )
+
+
+def _twins(values: NDArray[Any]) -> tuple[int, int] | None:
+    """Return the numbers, from 1, of two participants with the same projector, if there are any.
+
+    Copies would have no variance, from which the precision of the cohort follows.
+    """
+    seen: dict[bytes, int] = {}
+    for number, each in enumerate(values, 1):
+        strengths = np.round(np.square(each, dtype=np.float64).sum(axis=1), _DIGITS)
+        first = seen.setdefault(strengths.tobytes(), number)
+        if first != number:
+            return first, number
+    return None
 
 
 def _parts(content: bytes) -> dict[str, NDArray[Any]]:

@@ -25,7 +25,7 @@ from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import group_release, make_result
 from consortium.algorithms.group_ica.with_open import confirmed_result, published_result
 from consortium.base.array import Array
-from consortium.kernels.home_posterior import BETWEEN, Posterior, without_own
+from consortium.kernels.home_posterior import BETWEEN, Posterior
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 
 WEIGHTS = "own_weight", "others_weight", "open_weight"
@@ -90,7 +90,8 @@ def _with_cohort(
         made = make_result(*both, REACH_AT_HOME)
         shares = (posterior.share, 1.0 - posterior.share, 0.0)
     else:
-        own, others = everything.own_weight, everything.release_weight
+        own = everything.own_weight
+        others = everything.release_weight
         shares = (own, others, 1.0 - own - others)
     weights = dict(zip(WEIGHTS, shares, strict=True))
     return replace(made, numbers={**made.numbers, **weights})
@@ -116,7 +117,7 @@ def combine_three(
     """
     taken = posterior.taken
     spreads = posterior.spreads.reported
-    others = without_own(release, posterior.own, taken.part)
+    others = taken.others(release, posterior.own)
     ratio = spreads.between / spreads.within if spreads.within > 0 else BETWEEN
     many = taken.everybody - taken.persons
     alike = max(round(1.0 / (1.0 / many + ratio / (taken.sites - 1))), 1)

@@ -174,6 +174,16 @@ def test_too_few_participants_are_refused(tmp_path):
         read_open_cohort(path, ROWS)
 
 
+@pytest.mark.parametrize("turn", [np.eye(KEPT), -np.eye(KEPT), np.eye(KEPT)[::-1]])
+def test_a_copy_of_a_participant_is_refused(tmp_path, turn):
+    path = tmp_path / "copies.npz"
+    drawn = directions()
+    drawn[7] = drawn[2] @ turn
+    write_directions(path, drawn, sites(), BASIS, "")
+    with pytest.raises(DataError, match="number 8 has the directions of number 3"):
+        read_open_cohort(path, ROWS)
+
+
 def test_a_table_is_read_with_all_its_cells(tmp_path):
     path = tmp_path / "cohort.tsv"
     rows = [f"{k}\t{20 + k}\t1.5" for k in range(FEWEST)]
