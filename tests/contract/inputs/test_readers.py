@@ -38,7 +38,6 @@ READERS: dict[str, tuple[str, ...]] = {
     "consortium/space/mesh:read_sides": ("public",),
     "consortium/space/nifti:load_nifti": ("image", "public"),
     "consortium/space/nifti:open_image": ("image", "public"),
-    "consortium/space/open_cohort:_array": ("public",),
     "consortium/space/open_cohort:_content": ("public",),
     "consortium/space/open_cohort:_table": ("table",),
     "consortium/space/templates:_of_gifti": ("public",),
