@@ -41,27 +41,6 @@ REGIONS = [region for lobe in LOBES.values() for region in lobe]
 THINNER = {"superiorfrontal", "middletemporal", "precuneus"}
 THICKNESS, DEVIATION = 2.5, 0.2
 
-MODEL = {
-    "Name": "faces",
-    "BIDSModelVersion": "1.0.0",
-    "Nodes": [
-        {
-            "Level": "Dataset",
-            "Name": "patients",
-            "GroupBy": ["contrast"],
-            "Model": {"Type": "glm", "X": [1, "diagnosis.patient", "age"]},
-            "Contrasts": [
-                {
-                    "Name": "patients",
-                    "ConditionList": ["diagnosis.patient"],
-                    "Weights": [1],
-                    "Test": "t",
-                }
-            ],
-        }
-    ],
-}
-
 
 def groups_of(site: str) -> list[int]:
     """Controls and patients."""
@@ -153,7 +132,8 @@ IMAGES = {
     "algorithm": "glm",
     "analysis": {
         "outcomes": "faces",
-        "model": MODEL,
+        "formula": "diagnosis + age",
+        "contrasts": {"patients": "diagnosis"},
         "groups": {site: groups_of(site) for site in SITES},
         "norms": {"deviation": 1.2, "correlation": 0.25},
         "covariates": {"age": {"mean": 45, "deviation": 12}},

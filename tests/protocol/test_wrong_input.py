@@ -367,7 +367,7 @@ def test_damaged_site_folder(fault: str, tmp_path: Path) -> None:
 
 
 COMMANDS: dict[str, tuple[list[str], Callable[[DemoFolders], object], str]] = {
-    "agent, bad name": (["site_agent", "init", "--name", "No Name"], lambda p: None, "'name'"),
+    "agent, bad name": (["site_agent", "init", "--name", "No Name"], lambda p: None, "name must"),
     "agent, keys": (
         ["site_agent", "start"],
         lambda p: (p.site("east") / "keys").chmod(0o644),
