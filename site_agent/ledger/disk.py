@@ -18,6 +18,7 @@ MOUNTS = Path("/proc/self/mounts")
 """Table of mounts: device, folder, type, options, a line each."""
 _LOOKS = 40
 _PAUSE = 0.05  # s between two looks
+_PATIENCE = 30.0  # s to wait for other processes that open a new database
 _MACHINE = Path("/etc/machine-id")
 _SERVERS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "coda", "davfs"}
 _CLUSTERS = {"ceph", "lustre", "gpfs", "beegfs", "beegfs_nodev", "panfs", "pvfs2", "glusterfs"}
@@ -62,13 +63,30 @@ def set_journal(connection: sqlite3.Connection, path: Path) -> None:
     wanted = "delete" if network else "wal"
     if network:
         _claim(path, network)
-    (mode,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+    mode = _changed_journal(connection, wanted)
     if network and mode != wanted:
         raise LedgerError(
             f"{path}: the database must have a rollback journal on a network file system "
             f"({network}), and another program has it open in mode WAL. Stop that "
             "program."
         )
+
+
+def _changed_journal(connection: sqlite3.Connection, wanted: str) -> str:
+    """Change the journal and return the mode, also while other processes open a new database.
+
+    SQLite does not wait for its timeout here, as two such changes could wait for each other.
+    """
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            (mode,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return str(mode)
 
 
 def machine_path(path: Path) -> Path:

@@ -83,6 +83,25 @@ def _losses(entries: list[LedgerEntry], ledger: Ledger) -> list[dict[str, float]
     return found
 
 
+def _open(path: str, together: Barrier) -> None:
+    together.wait(PATIENCE)
+    Ledger(Path(path)).entries()
+
+
+def test_processes_that_open_a_new_ledger_at_once_all_succeed(tmp_path: Path) -> None:
+    """Of the earlier code, one process in a hundred failed with a locked database."""
+    context = multiprocessing.get_context("fork")
+    for number in range(20):
+        together = context.Barrier(6)
+        path = str(tmp_path / f"{number}.sqlite")
+        openers = [context.Process(target=_open, args=(path, together)) for _ in range(6)]
+        for each in openers:
+            each.start()
+        for each in openers:
+            each.join(PATIENCE)
+        assert [each.exitcode for each in openers] == [0] * len(openers)
+
+
 def test_agents_of_two_sites_and_two_consortia_never_pass_the_limit(tmp_path: Path) -> None:
     """Four processes make the file, hold, charge and release in any order."""
     path = tmp_path / "ledger.sqlite"
