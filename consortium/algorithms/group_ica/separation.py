@@ -1,7 +1,7 @@
 """How the directions of a release become networks, and which of them count."""
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,7 @@ class GroupRelease:
         features = shape.region_places if shape.places is None else shape.places.coordinates
         return None if features is None else SmoothPlaces(features)
 
-    @property
+    @cached_property
     def smooth(self) -> SmoothRelease | None:
         """The release for a comparison with smooth noise; None for regions without places."""
         places = self.places
@@ -102,8 +102,7 @@ class GroupRelease:
         smooth = self.smooth
         if smooth is None:
             return (white_null(directions),)
-        local = smooth.uneven(np.zeros((len(self.matrix), 0)))
-        return (smooth.even,) if local is None else (smooth.even, local)
+        return (smooth.even,) if smooth.local is None else (smooth.even, smooth.local)
 
 
 @dataclass(frozen=True, eq=False)

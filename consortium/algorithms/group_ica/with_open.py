@@ -139,33 +139,50 @@ def _maps(
     )
     if drawn.networks is None:
         return None
-    openly, known = _open_counterparts(released, cohort, drawn.networks.weights)
-    nulls = released.nulls(by_release.directions)
-    strengths = measure_strengths(
-        release=released.matrix,
+    sources = _Sources(
+        released=released,
         cohort=cohort,
-        weights=openly,
-        nulls=nulls,
-        deviation=released.deviation,
-        persons=released.persons,
+        nulls=released.nulls(by_release.directions),
+        open_maps=open_maps(released.plan, cohort.matrix, released.paint),
     )
+    openly, known = sources.counterparts(drawn.networks.weights)
+    strengths = sources.strengths(openly)
     confirmed = strengths.confirmed(np.where(known, 0.0, both.chance))
     drawn = replace(drawn, found=drawn.found & confirmed)
     maps = _Maps(drawn, strengths, confirmed, ~known & strengths.only_here)
-    return _with_more(maps, by_release, released, cohort, nulls)
+    return _with_more(maps, by_release, sources)
 
 
-def _open_counterparts(
-    released: GroupRelease, cohort: OpenMean, weights: Array
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the open cohort's own map of each network, or the map itself; and whether it has one.
+@dataclass(frozen=True, eq=False)
+class _Sources:
+    """A release and an open cohort, for measuring maps in both."""
 
-    The release's noise has not chosen a map of the open cohort.
-    """
-    others = open_maps(released.plan, cohort.matrix, released.paint)
-    alike = _correlations(released, weights, others)
-    known = alike.max(axis=1, initial=0.0) >= ALIKE
-    return np.where(known, others[:, alike.argmax(axis=1)], weights), known
+    released: GroupRelease
+    cohort: OpenMean
+    nulls: Sequence[SmoothNull]
+    """Participants without networks that are most like the release."""
+    open_maps: Array
+    """Weights of the open cohort's own maps, shape (d, R')."""
+
+    def counterparts(self, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Return the open cohort's map of each network, or the map itself; and whether it has one.
+
+        The release's noise has not chosen a map of the open cohort.
+        """
+        alike = _correlations(self.released, weights, self.open_maps)
+        known = alike.max(axis=1, initial=0.0) >= ALIKE
+        return np.where(known, self.open_maps[:, alike.argmax(axis=1)], weights), known
+
+    def strengths(self, weights: Array) -> Strengths:
+        """Return the strengths of maps (d x R) in both."""
+        return measure_strengths(
+            release=self.released.matrix,
+            cohort=self.cohort,
+            weights=weights,
+            nulls=self.nulls,
+            deviation=self.released.deviation,
+            persons=self.released.persons,
+        )
 
 
 def _correlations(released: GroupRelease, first: Array, second: Array) -> Array:
@@ -175,31 +192,20 @@ def _correlations(released: GroupRelease, first: Array, second: Array) -> Array:
     return np.asarray(np.abs(ours.T @ others) / np.maximum(norms, _TINY))
 
 
-def _with_more(
-    maps: _Maps,
-    by_release: Separated,
-    released: GroupRelease,
-    cohort: OpenMean,
-    nulls: Sequence[SmoothNull],
-) -> _Maps:
+def _with_more(maps: _Maps, by_release: Separated, sources: _Sources) -> _Maps:
     """Add the networks that the release alone has found and that no found maps explain."""
     drawn = maps.separated.networks
     extra = by_release.networks
     if extra is None or drawn is None:
         return maps
-    explained = _explained(released, extra.weights, drawn.weights[:, maps.separated.found])
+    found = drawn.weights[:, maps.separated.found]
+    explained = _explained(sources.released, extra.weights, found)
     more = by_release.found & (explained < ALIKE)
     if not more.any():
         return maps
-    _, known = _open_counterparts(released, cohort, extra.weights[:, more])
-    own = measure_strengths(
-        release=released.matrix,
-        cohort=cohort,
-        weights=extra.weights[:, more],
-        nulls=nulls,
-        deviation=released.deviation,
-        persons=released.persons,
-    )
+    weights = extra.weights[:, more]
+    _, known = sources.counterparts(weights)
+    own = sources.strengths(weights)
     return _Maps(
         separated=replace(
             maps.separated,

@@ -116,7 +116,7 @@ def beyond_smooth(
     left = reliable & beyond_null(release.matrix, release.even, weights, draws)
     networks = np.zeros(len(left), dtype=bool)
     while left.any():
-        null = release.uneven(weights[:, networks])
+        null = release.uneven(weights[:, networks]) if networks.any() else release.local
         if null is None:
             return networks | left
         others = beside(weights[:, networks])

@@ -293,6 +293,11 @@ class SmoothRelease:
         """The even null that is most like the release."""
         return self._null(self._closest[0][1], self.kept)
 
+    @cached_property
+    def local(self) -> SmoothNull | None:
+        """The local null that is most like the whole release, as `uneven` returns it."""
+        return self.uneven(np.zeros((len(self.matrix), 0)))
+
     def uneven(self, networks: Array) -> SmoothNull | None:
         """Return the local null that is most like the release without maps of networks.
 
