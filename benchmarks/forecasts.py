@@ -115,10 +115,11 @@ def main() -> None:
 
 def _shown(found: Row) -> Row:
     """Print each row as soon as it is computed."""
+    measured = "–" if math.isnan(found.measured) else f"{found.measured:.3g} ± {found.doubt:.2g}"
     off = "–" if math.isnan(found.off) else f"{100 * found.off:+.0f} %"
     print(
         f"| {found.name} | {found.what} | {found.epsilon:g} | {found.persons:,} | "
-        f"{found.foretold:.3g} | {found.measured:.3g} ± {found.doubt:.2g} | {off} | "
+        f"{found.foretold:.3g} | {measured} | {off} | "
         f"{found.told:.2f} |",
         flush=True,
     )

@@ -21,6 +21,15 @@ from consortium.kernels.stabilized_squares import stabilized_squares
 
 ASSUMED_DEVIATION = 0.3
 """Assumed standard deviation of a target, or of another entry, between -1 and 1."""
+HOPELESS = (
+    "With this number of entries and participants, noise at this ε is expected to leave every "
+    "coefficient open: nothing would be reported."
+)
+TOGETHER = (
+    "With analysis.site_constants: false something would be; differences between sites then count "
+    "as what explains."
+)
+REMEDY = "Name fewer columns, bring more participants, or raise epsilon."
 _MEANING = (
     "Change of the model's value with one unit of an entry, all others equal; 0 for the target. "
     "Withheld coefficients are missing values (n/a) in tables, and 0 in maps."
@@ -164,6 +173,28 @@ def drawn_fits(
         values = pack_symmetric(moment(generator))
         values = values + level * generator.standard_normal(len(values))
         yield least_squares(question.moment(values, level, sites))
+
+
+def open_coefficients(separate: bool, reports: Callable[[bool], bool]) -> tuple[str, ...]:
+    """State if coefficients will mostly be withheld, and whether one constant for all would help.
+
+    Parameters
+    ----------
+    separate : bool
+        Whether the planned study has a constant for each of several sites.
+    reports : callable
+        Whether most studies report coefficients, with such constants or with one for all.
+    """
+    if reports(separate):
+        return ()
+    helps = separate and reports(False)
+    return (f"{HOPELESS} {TOGETHER if helps else REMEDY}",)
+
+
+def mostly_reported(fits: Iterator[Fit], confidence: float) -> bool:
+    """Return whether more than half of the fits have intervals."""
+    reported = [fit.intervals(confidence) is not None for fit in fits]
+    return sum(reported) > len(reported) / 2
 
 
 def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:

@@ -16,7 +16,7 @@ their number in the view, within its radius.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -33,12 +33,20 @@ from consortium.algorithms.coordinate.result import (
     squares_result,
 )
 from consortium.algorithms.coordinate.site import coordinate_mean, coordinate_moment
-from consortium.algorithms.linear import ASSUMED_DEVIATION, drawn_fits, report_uncertainty
+from consortium.algorithms.linear import (
+    ASSUMED_DEVIATION,
+    drawn_fits,
+    mostly_reported,
+    open_coefficients,
+    report_uncertainty,
+)
 from consortium.algorithms.site_constants import SITE_MEANS
+from consortium.kernels.noisy_least_squares import Fit
 from consortium.privacy.view_bounds import Part
 
 _VIEWS = (("x", 4), ("y", 1))  # the examples' views
 _DRAWS = 48
+_FEW = 8
 
 
 class Coordinate(CoordinatePlan):
@@ -61,8 +69,8 @@ class Coordinate(CoordinatePlan):
     )
 
     def remarks(self) -> tuple[str, ...]:
-        """State that sites' means become public."""
-        return (SITE_MEANS,) if self.bound.places > 1 else ()
+        """State that sites' means become public, and whether nothing can be expected."""
+        return ((SITE_MEANS,) if self.bound.places > 1 else ()) + _open(self)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the standard error of a mean of each view, or of a coefficient of each."""
@@ -105,7 +113,7 @@ def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
     asked = plan.asked
     errors = []
     open_ends = 0
-    for fit in drawn_fits(asked, _pooled_level(plan), partial(_moment, plan), _DRAWS):
+    for fit in _fits(plan, _DRAWS):
         errors.append(fit.coefficients[: plan.shape.features - 1])
         open_ends += not report_uncertainty(asked, fit).coefficients[0].reported
     expected = []
@@ -120,6 +128,25 @@ def _coefficients(plan: CoordinatePlan) -> tuple[Expectation, ...]:
         expected.append(Expectation(name, robust_deviation(own.ravel()), rises=False))
     share = 1.0 - open_ends / _DRAWS
     return *expected, Expectation("chance that coefficients have intervals", share)
+
+
+def _open(plan: CoordinatePlan) -> tuple[str, ...]:
+    """State if coefficients will mostly be withheld, and whether one constant for all helps."""
+    if not (plan.squares and plan.shape.noise):
+        return ()
+    return open_coefficients(plan.bound.places > 1, partial(_reports, plan))
+
+
+def _reports(plan: CoordinatePlan, separate: bool) -> bool:
+    if plan.bound.places > 1 and not separate:
+        together = plan.parameters.model_copy(update={"site_constants": False})
+        plan = type(plan)(together, plan.shape)
+    return mostly_reported(_fits(plan, _FEW), plan.parameters.confidence)
+
+
+def _fits(plan: CoordinatePlan, draws: int) -> Iterator[Fit]:
+    """Draw studies of assumed participants, each with its own noise and sampling error."""
+    return drawn_fits(plan.asked, _pooled_level(plan), partial(_moment, plan), draws)
 
 
 def _moment(plan: CoordinatePlan, generator: np.random.Generator) -> Array:

@@ -25,6 +25,8 @@ from consortium.algorithms.linear import (
     ASSUMED_DEVIATION,
     drawn_fits,
     linear_result,
+    mostly_reported,
+    open_coefficients,
     report_uncertainty,
 )
 from consortium.algorithms.regression.parameters import RegressionParameters
@@ -43,15 +45,6 @@ FILLED = 0.5
 """Assumed fraction of the bound's square that a participant's entries use."""
 _DRAWS = 48
 _FEW = 8
-HOPELESS = (
-    "With this number of entries and participants, noise at this ε is expected to leave every "
-    "coefficient open: nothing would be reported."
-)
-TOGETHER = (
-    "With analysis.site_constants: false something would be; differences between sites then count "
-    "as what explains."
-)
-REMEDY = "Name fewer columns, bring more participants, or raise epsilon."
 _COST = [[0, 0, 1], [0, -2], [1]]
 
 
@@ -85,7 +78,7 @@ class Regression(RegressionPlan):
 
     def remarks(self) -> tuple[str, ...]:
         """State that sites' means become public, and whether nothing can be expected."""
-        return ((SITE_MEANS,) if self.constants > 1 else ()) + left_open(self)
+        return ((SITE_MEANS,) if self.constants > 1 else ()) + _open(self)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the error of a coefficient, and the share of draws with open intervals.
@@ -124,19 +117,18 @@ class Regression(RegressionPlan):
         return linear_result(question, fit)
 
 
-def left_open(plan: RegressionPlan) -> tuple[str, ...]:
-    """State if coefficients will mostly be open, and whether one constant for all would help."""
-    if not plan.shape.noise or _told(plan):
+def _open(plan: RegressionPlan) -> tuple[str, ...]:
+    """State if coefficients will mostly be withheld, and whether one constant for all helps."""
+    if not plan.shape.noise:
         return ()
-    together = plan.parameters.model_copy(update={"site_constants": False})
-    helps = plan.constants > 1 and _told(type(plan)(together, plan.shape))
-    return (f"{HOPELESS} {TOGETHER if helps else REMEDY}",)
+    return open_coefficients(plan.constants > 1, partial(_reports, plan))
 
 
-def _told(plan: RegressionPlan) -> bool:
-    """Return whether at least every second study has intervals."""
-    confidence = plan.parameters.confidence
-    return sum(fit.intervals(confidence) is not None for fit in _fits(plan, _FEW)) > _FEW / 2
+def _reports(plan: RegressionPlan, separate: bool) -> bool:
+    if plan.constants > 1 and not separate:
+        together = plan.parameters.model_copy(update={"site_constants": False})
+        plan = type(plan)(together, plan.shape)
+    return mostly_reported(_fits(plan, _FEW), plan.parameters.confidence)
 
 
 def _fits(plan: RegressionPlan, draws: int) -> Iterator[Fit]:

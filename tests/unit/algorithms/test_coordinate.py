@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from benchmarks.uneven import averaged
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query, Release
+from consortium.algorithms.base import Query, Release, Shape
 from consortium.algorithms.coordinate import plan as plan_module
+from consortium.algorithms.linear import HOPELESS
 from consortium.errors import StudyError
 from consortium.privacy import lattice
 from consortium.privacy.bayesian import bayesian_level
@@ -391,3 +392,15 @@ def test_with_the_whole_budget_a_view_that_is_held_down_would_be_hidden(monkeypa
     monkeypatch.setattr(plan_module, "_SHARES", (1.0,))
     with pytest.raises(AssertionError):
         test_more_budget_for_the_others_tells_no_product_worse(1.0)
+
+
+@pytest.mark.parametrize(("persons", "hopeless"), [(100, True), (1_600, False)])
+def test_a_plan_states_that_coefficients_would_be_withheld(persons: int, hopeless: bool) -> None:
+    views, sizes = (("genes", 6), ("scan", 4), ("y", 1)), (persons,) * 4
+    parameters = COORDINATE.Parameters.model_validate(
+        {**PROMISE, "target": "y", "levels": {"genes": 1.0}}
+    )
+    plan = COORDINATE(parameters, Shape(11, sizes, sizes, "subject", views=views, noise=0.6))
+    stated = any(remark.startswith(HOPELESS) for remark in plan.remarks())
+    (chance,) = [each.value for each in plan.expect() if each.name.startswith("chance")]
+    assert stated == hopeless == (chance < 0.5)
