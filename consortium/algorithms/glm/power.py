@@ -45,8 +45,10 @@ _VARIES = 1.1  # forecast after the first round, relative to the plan's, in an u
 _LEAST_PERSONS = 1e-3  # at the most precise site, to keep its standard error finite
 _CRITICAL = DETECTABLE - float(ndtri(0.8))
 _RANGED = "measured errors of forecasts"
+_RANGED_UNEVEN = f"{_RANGED}, and a smaller group with twice the standard deviation"
 _SURE = 0.95  # factor of a forecast that stops a study: larger factors stop good ones
 _OFF = 0.15  # largest relative error of a forecast on difficult data: docs/replication/glm.md
+_RATIO = 2.0  # largest assumed standard deviation of the smaller group divided by the larger's
 
 
 @dataclass(frozen=True)
@@ -232,24 +234,49 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
 
 
 def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
-    """Return the forecast in numbers, with the range of the measured errors of forecasts."""
+    """Return the forecast in numbers, with a range.
+
+    The range has the measured errors of forecasts. At its worse end the smaller group also has
+    twice the standard deviation of the larger one.
+    """
     found = forecast_power(plan)
+    uneven = max(_error_of_uneven_groups(plan, found) / found.error, 1.0)
+    worse = (1 + _OFF) * uneven
+    reason = _RANGED_UNEVEN if uneven > 1 else _RANGED
     asked = plan.parameters.detect
     left = asked * found.kept
     expected = [
-        Expectation("standard error", found.error, rises=False, ranged=_RANGED),
-        Expectation("least detectable effect", found.detectable, rises=False, ranged=_RANGED),
+        Expectation("standard error", found.error, rises=False, ranged=reason),
+        Expectation("least detectable effect", found.detectable, rises=False, ranged=reason),
     ]
     ranged = [
-        replace(each, low=each.value * (1 - _OFF), high=each.value * (1 + _OFF))
+        replace(each, low=each.value * (1 - _OFF), high=each.value * worse)
         for each in expected
     ]
     best, middle, worst = (
-        float(ndtr(left / (off * found.error) - _CRITICAL)) for off in (1 - _OFF, 1, 1 + _OFF)
+        float(ndtr(left / (off * found.error) - _CRITICAL)) for off in (1 - _OFF, 1, worse)
     )
     name = f"power to find an effect of {asked:g}"
-    power = Expectation(name, middle, worst, best, ranged=_RANGED)
+    power = Expectation(name, middle, worst, best, ranged=reason)
     return *ranged, power, Expectation(POOLED, _enough(plan, found), rises=False)
+
+
+def _error_of_uneven_groups(plan: GlmPlan, found: Forecast) -> float:
+    """Return the standard error if the smaller group's standard deviation is `_RATIO` times.
+
+    The mean variance of all participants stays. A site's difference of means weights the variance
+    of each group with the share of the other, so a rare group counts most.
+    """
+    if plan.columns.slope:
+        return found.error
+    groups = plan.groups
+    share = float(np.average(groups.proportions, weights=groups.persons))
+    second, first = (_RATIO**2, 1.0) if share < 0.5 else (1.0, _RATIO**2)
+    mean = share * second + (1 - share) * first
+    each = groups.proportions * first + (1 - groups.proportions) * second
+    information = plan.choice.weights**2 * groups.persons * groups.spread
+    factor = float(information @ each) / (mean * float(information.sum()))
+    return math.sqrt(factor * found.sampling + found.privacy + found.leak)
 
 
 def _enough(plan: GlmPlan, found: Forecast) -> float:

@@ -47,6 +47,23 @@ def test_outcomes_that_lie_elsewhere_make_no_effects_and_cost_little(cell):
     assert 0.88 < np.sqrt(found["again"] / found["stated"]) < 1.12
 
 
+@pytest.mark.parametrize(
+    ("cell", "above"), [("rare 15 %, SD 2, ε 8", True), ("right norms, ε 8", False)]
+)
+def test_the_forecast_range_holds_where_a_rare_group_varies_more(cell: str, above: bool) -> None:
+    misfit = CELLS[cell]
+    generator = np.random.default_rng((0, 31, *misfit.cell))
+    people = people_of(misfit, generator)
+    trial, noise = trial_for(misfit, people), noise_of(misfit.epsilon, 8)
+    plan = Glm(trial.parameters, replace(trial.shape, noise=noise))
+    forecast = plan.expect()[0]
+    arrays = run_trial(trial, noise, generator, plan=plan).arrays
+    width = (arrays["high"] - arrays["low"])[~arrays["withheld"]]
+    error = float(np.sqrt(np.mean(np.square(width / 3.92))))
+    assert forecast.low < error < forecast.high
+    assert (error > 1.15 * forecast.value) == above  # beyond the range of equal variances
+
+
 def test_pairs_tell_of_each_persons_own_weight_and_variance():
     generator, persons = np.random.default_rng(0), 200_000
     rare = generator.random(persons) < 0.15
