@@ -116,20 +116,24 @@ SHAPES: Mapping[str, tuple[tuple[float, float, float], float]] = {
     "11, 29, 16 mm, symmetric .90": ((11.0, 29.0, 16.0), 0.9),
 }
 """Width at half height along each axis, and correlation of mirrored places."""
-PERSONS, EPSILONS = (200, 600, 2000), (4.0, 8.0)
+RUNS, EPSILONS = {200: 3, 600: 20, 2000: 3}, (4.0, 8.0)
+"""Studies over regions by number of participants, and ε."""
 SHARES = np.array([75, 45, 30, 20, 12, 8, 5, 5]) / 200
-RUNS, VOXEL_RUNS, VOXEL_PERSONS, VOXEL_EPSILON = 3, 1, 600, 4.0
+VOXEL_RUNS, VOXEL_PERSONS, VOXEL_EPSILON = 1, 600, 4.0
 _ROWS = 500
 
 
 def shapes() -> None:
     """Count studies of participants without networks that find something."""
     rows = [[name, *_of_shape(name)] for name in SHAPES]
-    cells = [f"{persons:,}, ε {epsilon:g}" for persons in PERSONS for epsilon in EPSILONS]
-    cells.append(f"voxels, {VOXEL_PERSONS}, ε {VOXEL_EPSILON:g}")
+    cells = [
+        f"{persons:,}, ε {epsilon:g} (of {runs})"
+        for persons, runs in RUNS.items()
+        for epsilon in EPSILONS
+    ]
+    cells.append(f"voxels, {VOXEL_PERSONS}, ε {VOXEL_EPSILON:g} (of {VOXEL_RUNS})")
     show(
-        f"Smooth noise without networks: studies that find something, of {RUNS} over regions and "
-        f"{VOXEL_RUNS} over voxels",
+        "Smooth noise without networks: studies over regions, and over voxels, that find something",
         ["width at half height", *cells],
         rows,
     )
@@ -138,9 +142,9 @@ def shapes() -> None:
 def _of_shape(name: str) -> list[str]:
     counts, places = [], _centres()
     seen = covariance(places, places, name)
-    for persons in PERSONS:
+    for persons, runs in RUNS.items():
         plans = [region_plan(_sizes(persons), epsilon, places) for epsilon in EPSILONS]
-        counts += _count(seen, persons, plans, RUNS)
+        counts += _count(seen, persons, plans, runs)
     made = _voxel_plan()
     known: Any = made.analysis
     counts += _count(_in_basis(known.cutoff, name), VOXEL_PERSONS, [made], VOXEL_RUNS)
