@@ -235,6 +235,11 @@ class AnalysisParameters(FrozenModel):
         return None
 
     @property
+    def refits(self) -> bool:
+        """Whether further models can be computed from the result, without another release."""
+        return False
+
+    @property
     def template_file(self) -> str | None:
         """File of public maps next to the study file."""
         return None

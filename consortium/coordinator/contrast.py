@@ -14,10 +14,10 @@ from consortium.base.array import Array
 from consortium.base.atomic import DAMAGED
 from consortium.base.tables import read_rows
 from consortium.errors import OutputError, StudyError
-from consortium.kernels.contrast_regression import false_discovery, tested_effects
+from consortium.kernels.contrast_regression import Estimates, false_discovery, tested_effects
 
 _TERM = re.compile(
-    r"\s*(?:(?P<factor>\d{1,9}(?:\.\d{1,9})?)\s*\*\s*)?(?P<name>[A-Za-z0-9_.=-]{1,129})\s*"
+    r"\s*(?:(?P<factor>\d{1,9}(?:\.\d{1,9})?)\s*\*\s*)?(?P<name>[A-Za-z0-9_.=:-]{1,259})\s*"
 )
 _SIGN = re.compile(r"(?:^|\s)([+-])\s")
 _CONFIDENCE = 0.975
@@ -26,6 +26,15 @@ _LEAST_ANGLE = 1e-6
 """Smallest difference of distinct combinations: factors have nine digits after the point."""
 _ROUNDING = 1e-12
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
+
+
+@dataclass(frozen=True)
+class CoefficientEntry:
+    """Name of a coefficient, and for a level its name and that of its reference."""
+
+    name: str
+    level: str
+    reference: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +50,11 @@ class ReleasedCoefficients:
     chance: Array
     noise: Array
     """K x K. Covariances, the first over ``variances``."""
+    design: Array | None
+    """Inverse second moment of the columns within sites, K x K, over its first entry; None if it
+    was not released."""
+    entries: tuple[CoefficientEntry, ...]
+    """Length K."""
     freedom: float
     """Degrees of freedom of ``variances``."""
     doubt: float
@@ -78,6 +92,11 @@ def released_coefficients(
         variances=_matrix(single, ["chance"])[:, 0],
         chance=_matrix(errors, [f"chance {name}" for name in coefficients]),
         noise=_matrix(errors, [f"noise {name}" for name in coefficients]),
+        design=_design(errors, coefficients),
+        entries=tuple(
+            CoefficientEntry(row["coefficient"], row["level"] or "", row["reference"] or "")
+            for row in errors
+        ),
         freedom=float(errors[0]["freedom"]),
         doubt=float(errors[0]["doubt"]),
         names=names,
@@ -96,29 +115,9 @@ def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Tab
         Names of columns or levels with + and - between them, as ``patients - controls`` or
         ``0.5 * ward=b + 0.5 * ward=c - ward=a``.
     """
-    weights = _weights(released, expression)
-    values = released.values @ weights
-    chance = released.variances * (weights @ released.chance @ weights)
-    total = chance + weights @ released.noise @ weights
-    _told_apart(released, total[:, None, None])
-    found = tested_effects(
-        effects=values,
-        sampling=chance,
-        total=total,
-        freedom=released.freedom,
-        doubt=released.doubt,
-        offset=0.0,
-    )
-    half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
-    columns = (
-        values,
-        found.errors,
-        found.statistics,
-        found.p,
-        found.q,
-        values - half,
-        values + half,
-    )
+    found = effects_along(released, _weights(released, expression))
+    low, high = interval(found)
+    columns = (found.effects, found.errors, found.statistics, found.p, found.q, low, high)
     rows = zip(released.labels, np.column_stack(columns).tolist(), strict=True)
     return Table(
         f"{expression.strip()}: effect on every outcome that is not withheld, in standard "
@@ -126,6 +125,39 @@ def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Tab
         _HEADINGS,
         tuple((*label, *numbers) for label, numbers in rows),
     )
+
+
+def effects_along(
+    released: ReleasedCoefficients, weights: Array, outcomes: Sequence[int] | None = None
+) -> Estimates:
+    """Test a combination of coefficients for every outcome, or for some.
+
+    Raises StudyError if it has no error.
+
+    Parameters
+    ----------
+    weights : array, length K
+    outcomes : sequence of int, optional
+        Places of outcomes (default: all).
+    """
+    chosen = slice(None) if outcomes is None else np.asarray(outcomes)
+    chance = released.variances[chosen] * (weights @ released.chance @ weights)
+    total = chance + weights @ released.noise @ weights
+    _told_apart(released, total[:, None, None])
+    return tested_effects(
+        effects=released.values[chosen] @ weights,
+        sampling=chance,
+        total=total,
+        freedom=released.freedom,
+        doubt=released.doubt,
+        offset=0.0,
+    )
+
+
+def interval(found: Estimates) -> tuple[Array, Array]:
+    """Return the ends of the 95 % intervals."""
+    half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
+    return found.effects - half, found.effects + half
 
 
 def worked_out(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
@@ -219,11 +251,17 @@ def _rows(folder: Path, name: str) -> list[dict[str, str]]:
 def _check_numbers(found: ReleasedCoefficients) -> None:
     """Raise a ValueError for what no run writes."""
     scales = found.freedom, found.doubt
-    for each in (found.values, found.variances, found.chance, found.noise, scales):
+    design = () if found.design is None else (found.design,)
+    for each in (found.values, found.variances, found.chance, found.noise, scales, *design):
         if not np.isfinite(each).all():
             raise ValueError("a number is not finite")
     if not (found.variances.min() > 0 and found.freedom > 0 <= found.doubt):
         raise ValueError("a variance is none")
+
+
+def _design(errors: Sequence[Mapping[str, Any]], coefficients: Sequence[str]) -> Array | None:
+    names = [f"design {name}" for name in coefficients]
+    return _matrix(errors, names) if names[0] in errors[0] else None
 
 
 def _matrix(rows: Sequence[Mapping[str, Any]], columns: list[str]) -> Array:

@@ -202,9 +202,14 @@ def about_loadings(run: Finished, view: AnyViewSpace) -> dict[str, Any]:
 
 
 def _write_tsv(path: Path, table: Table) -> Path:
+    return write_text(path, tab_separated(table))
+
+
+def tab_separated(table: Table) -> str:
+    """Return a table as the text of a TSV file."""
     text = io.StringIO()
     lines = writer(text, delimiter="\t", lineterminator="\n")
     plain = plain_table(table)
     lines.writerow(plain.columns)
     lines.writerows(plain.rows)
-    return write_text(path, text.getvalue())
+    return text.getvalue()

@@ -164,6 +164,9 @@ class Policy(FrozenModel):
     family_column: str = Field(default="family_id", min_length=1)
     """Column of participants.tsv, by its name in studies, that identifies families. A study
     that groups participants by any other is refused."""
+    refits: bool = True
+    """Whether a study may release so much that the coordinator can compute further models from it
+    ('consortium refit'), without another approval. The privacy loss is that of the study."""
     most_dropouts: int = Field(default=2, ge=0)
     """Maximum number of sites that a study may continue without. Its sums then have fewer sites."""
     fewest_colluding_sites: int = Field(default=1, ge=0)
@@ -306,6 +309,8 @@ def _promise(policy: Policy, study: Study) -> Iterator[PrivacyError]:
         yield refusal_sentence(
             "family_column", f"families by column {family}", policy.family_column
         )
+    if study.analysis.refits and not policy.refits:
+        yield refusal_sentence("refits", "a release for further models", "none")
     fewest = policy.fewest_colluding_sites
     most = policy.most_dropouts
     if asked.colluding_sites < fewest:

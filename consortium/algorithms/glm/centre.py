@@ -92,6 +92,7 @@ class Glm(GlmPlan):
             },
             views=_VIEWS,
         ),
+        Case({**_EXAMPLE, "formula": "group1 * z1 + I(z1**2)", "contrasts": "all"}, views=_VIEWS),
         Case(_COUNTED, views=(("x", 4), ("group", 1))),
         Case({**_COUNTED, "formula": "group1 + z1 + z2"}, views=_VIEWS),
         Case({**_SLOPE, "formula": "z1 + group1 + z2"}, views=_VIEWS),

@@ -188,10 +188,9 @@ class GlmParameters(AnalysisParameters):
         terms = self.terms
         if len(terms) > _MOST_TERMS:
             raise ValueError(f"formula: must have at most {_MOST_TERMS} columns and products")
-        if self.importance and any(len(factors(term)) > 1 for term in terms):
+        if self.importance and len(factors(terms[0])) > 1:
             raise ValueError(
-                "contrasts: 'all' requires a formula without products and squares. Name one "
-                "contrast instead."
+                "contrasts: 'all' requires a formula that begins with a column. Name it first."
             )
         if without_levels(self.contrasted) not in terms:
             raise ValueError(
@@ -252,6 +251,11 @@ class GlmParameters(AnalysisParameters):
                 "open: requires outcomes with a column each, so 'basis: smooth' is not possible. "
                 "Remove one of them."
             )
+
+    @property
+    def refits(self) -> bool:
+        """Whether models of fewer columns can be computed from the result."""
+        return self.contrasts == "all" and self.open is None
 
     @property
     def open_file(self) -> str | None:

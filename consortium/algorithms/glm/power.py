@@ -250,8 +250,7 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
         Expectation("least detectable effect", found.detectable, rises=False, ranged=reason),
     ]
     ranged = [
-        replace(each, low=each.value * (1 - _OFF), high=each.value * worse)
-        for each in expected
+        replace(each, low=each.value * (1 - _OFF), high=each.value * worse) for each in expected
     ]
     best, middle, worst = (
         float(ndtr(left / (off * found.error) - _CRITICAL)) for off in (1 - _OFF, 1, worse)

@@ -46,6 +46,10 @@ from consortium.algorithms.glm.tables import (
 from consortium.kernels.contrast_regression import Effects, Estimates
 
 _MUCH_EXPLAINED = 0.1
+REFITS = (
+    "All coefficients are released. So the coordinator can compute models of fewer columns or "
+    "outcomes afterwards (consortium refit), without further privacy loss or another approval."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +238,7 @@ def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
         *count_sentences(plan),
         *declared_sentences(plan.parameters),
         *cohort_sentences(plan),
+        *((REFITS,) if plan.parameters.refits else ()),
         *(() if plan.parameters.units is None else (plan.parameters.units.explained,)),
     )
 

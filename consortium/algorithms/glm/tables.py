@@ -166,6 +166,8 @@ def coefficient_tables(
     both = units[:, None] * units
     chance = every.sampling * both
     noise = unit**2 * every.noise * both
+    # The variances of a study with an open cohort lack what its curve explains.
+    design = every.design * both if plan.parameters.refits else np.zeros((len(both), 0))
     spread = unit**2 * found.variances / found.divisor**2
     missing = (_MISSING,) * (1 + len(values))
     rows: list[tuple[Cell, ...]] = [
@@ -176,10 +178,14 @@ def coefficient_tables(
         for v, (label, state) in enumerate(zip(columns.labels, states, strict=True))
     ]
     errors: list[tuple[Cell, ...]] = [
-        (e.label, *e.compared, every.freedom, every.doubt, *chance[k].tolist(), *noise[k].tolist())
+        (
+            *(e.label, *e.compared, every.freedom, every.doubt),
+            *np.concatenate([chance[k], noise[k], design[k]]).tolist(),
+        )
         for k, e in enumerate(entries)
     ]
-    of = (*(f"chance {name}" for name in names), *(f"noise {name}" for name in names))
+    kinds = ("chance", "noise", "design") if plan.parameters.refits else ("chance", "noise")
+    of = tuple(f"{kind} {name}" for kind in kinds for name in names)
     return {
         COEFFICIENTS: Table(
             f"Every coefficient of every outcome, adjusted for site, in the outcome's "
@@ -194,7 +200,9 @@ def coefficient_tables(
         ERRORS: Table(
             "Covariances of the coefficients: from sampling, relative to that of the first, and "
             "from privacy noise; the degrees of freedom of the sampling variance, and the variance "
-            "of the common divisor relative to its square.",
+            "of the common divisor relative to its square. 'design' is the inverse of the columns' "
+            "second moment within sites, from which `consortium refit` computes models of fewer "
+            "columns.",
             ("coefficient", "level", "reference", *_COMMON, *of),
             tuple(errors),
         ),

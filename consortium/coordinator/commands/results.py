@@ -84,6 +84,52 @@ def contrast(
         show_table(found, out.console)
 
 
+@app.command(rich_help_panel=RESULTS)
+def refit(
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run of glm.")],
+    formula: Annotated[
+        str,
+        typer.Option(help="Columns with + between them, the one of interest first."),
+    ],
+    merge: Annotated[
+        list[str] | None, typer.Option(help="Levels that count as one, such as 'ward=b+c'.")
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(help="Level with which others are compared, such as 'ward=b'."),
+    ] = None,
+    outcomes: Annotated[
+        list[str] | None,
+        typer.Option(help="Pattern of outcomes, such as 'Left-*' (default: all)."),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="Folder of this run's refits (default: FOLDER-refits beside it)."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute a model of fewer columns from a finished glm that has contrasts: all."""
+    from dataclasses import asdict
+
+    from consortium.coordinator.console_tables import show_table
+    from consortium.coordinator.refit import Refit
+    from consortium.coordinator.refits import first_sentence, usual_folder, write_refit
+
+    asked = Refit(
+        formula=formula,
+        merge=tuple(merge or ()),
+        reference=tuple(reference or ()),
+        outcomes=tuple(outcomes or ()),
+    )
+    written = write_refit(folder, to or usual_folder(folder), asked)
+    if as_json:
+        out.print_json(asdict(written.table))
+        return
+    show_table(written.table, out.console)
+    out.print(f"Refit {written.number}: {first_sentence(written.table)} It has no privacy loss.")
+    out.print(f"{written.path} has the table, and {written.page} all refits of this run.")
+
+
 @app.command(name="compare", rich_help_panel=RESULTS)
 def compare_command(
     first: Annotated[Path, typer.Argument(help="Output folder of a run.")],

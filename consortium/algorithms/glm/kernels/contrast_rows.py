@@ -40,6 +40,8 @@ class Coefficients:
     """Sampling covariance, K x K, of an outcome whose contrast has a sampling variance of 1."""
     noise: Array
     """Covariance by privacy noise and first-round noise, K x K, equal for every outcome."""
+    design: Array
+    """Inverse of the design's second moment within sites, K x K, over its first entry."""
     freedom: float
     """Degrees of freedom of the sampling variance that ``sampling`` is relative to."""
     doubt: float
@@ -95,12 +97,16 @@ def solve_coefficients(
     covariance = np.diag(found.privacy + leak)
     # An error of a site's mean moves the contrast's sum by -γ times that of the column's sum.
     covariance[0, 1:] = covariance[1:, 0] = -adjustment.slopes * levels
+    slopes = np.concatenate([[1.0], -inverse @ adjustment.products])
+    design = np.outer(slopes, slopes)
+    design[1:, 1:] += found.divisor / clip * inverse
     return Coefficients(
-        solve @ rows,
-        found.divisor**2 * chance,
-        solve @ covariance @ solve.T,
-        found.freedom,
-        found.doubt / found.divisor**2,
+        values=solve @ rows,
+        sampling=found.divisor**2 * chance,
+        noise=solve @ covariance @ solve.T,
+        design=design,
+        freedom=found.freedom,
+        doubt=found.doubt / found.divisor**2,
     )
 
 

@@ -70,6 +70,14 @@ def test_a_refusal_names_its_field_what_is_asked_and_what_allowed(name: str) -> 
     assert isinstance(caught.value, PrivacyError)
 
 
+def test_a_site_can_refuse_releases_for_further_models() -> None:
+    for case in REGISTRY["glm"].cases:
+        study = study_of("glm", case)
+        said = [line for line in _found(Policy(refits=False), study) if "'refits'" in line]
+        assert len(said) == (case.analysis["contrasts"] == "all")
+        assert not [line for line in _found(Policy(), study) if "'refits'" in line]
+
+
 def test_what_needs_no_sizes_is_refused_without_a_plan() -> None:
     for name, (policy, study) in REFUSED.items():
         assert any(f"'{name.split(',')[0]}'" in line for line in _found(policy, study)), name
