@@ -22,10 +22,8 @@ from consortium.coordinator.contrast import ReleasedCoefficients, effects_along,
 from consortium.errors import OutputError, StudyError
 from consortium.kernels.contrast_regression import Estimates, false_discovery
 
-_HEADINGS = (
-    *("coefficient", "reference", "view", "entry"),
-    *("effect", "error", "t", "p", "q", "low", "high"),
-)
+_NAMES = ("coefficient", "reference", "view", "entry")
+_HEADINGS = (*_NAMES, "effect", "error", "t", "p", "q", "low", "high")
 
 
 class Refit(FrozenModel):

@@ -86,7 +86,7 @@ def _tables(refits: Sequence[Refit], models: Sequence[FittedModel], own: Array) 
     found = zip(numbers_from(1), refits, models, discovery_rates(models, own), strict=False)
     return [
         model.table(
-            f"Refit {number} of {len(refits)}: {described(asked)}. Effects of the first column on "
+            f"Refit {number} of {len(refits)}: {refit_text(asked)}. Effects of the first column on "
             "each outcome that is not withheld, in standard deviations within groups and sites, "
             "with 95 % intervals. Errors include sampling and privacy noise. q counts the "
             f"{tests:,} tests of the run's own contrast and of all refits in this folder.",
@@ -96,7 +96,7 @@ def _tables(refits: Sequence[Refit], models: Sequence[FittedModel], own: Array) 
     ]
 
 
-def described(asked: Refit) -> str:
+def refit_text(asked: Refit) -> str:
     """Return a refit as its command's options."""
     more = [f"merge {each}" for each in asked.merge]
     more += [f"reference {each}" for each in asked.reference]
@@ -115,7 +115,7 @@ def first_sentence(table: Table) -> str:
 def _page(run: str, refits: Sequence[Refit], tables: Sequence[Table]) -> str:
     models = [
         {
-            "name": described(asked),
+            "name": refit_text(asked),
             "sentence": first_sentence(table),
             "columns": table.columns,
             "rows": [[cell_text(cell) for cell in row] for row in table.rows],

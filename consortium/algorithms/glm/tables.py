@@ -178,11 +178,8 @@ def coefficient_tables(
         for v, (label, state) in enumerate(zip(columns.labels, states, strict=True))
     ]
     errors: list[tuple[Cell, ...]] = [
-        (
-            *(e.label, *e.compared, every.freedom, every.doubt),
-            *np.concatenate([chance[k], noise[k], design[k]]).tolist(),
-        )
-        for k, e in enumerate(entries)
+        (e.label, *e.compared, every.freedom, every.doubt, *numbers)
+        for e, numbers in zip(entries, np.hstack([chance, noise, design]).tolist(), strict=True)
     ]
     kinds = ("chance", "noise", "design") if plan.parameters.refits else ("chance", "noise")
     of = tuple(f"{kind} {name}" for kind in kinds for name in names)
