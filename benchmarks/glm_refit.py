@@ -1,19 +1,24 @@
-"""``python -m benchmarks.glm_refit [RUNS]``: 16 models from one release of `glm`, or 16 studies.
+"""``python -m benchmarks.glm_refit [RUNS [FOLDER]]``: several models from one release of `glm`.
 
 1,000 simulated participants at eight sites with 68 outcomes; a privacy loss of ε = 4 in all. The
 release has six columns: group, age, their product, the square of age, head size and sex. The
 models are group with any part of the others. The same models are also fitted by `glm` as 16
 studies, each with a sixteenth of the budget (of μ²). Errors are stated ones over those of pooled
 least squares of the same model. Coverage is that of 95 % intervals, of the effect that least
-squares of the model find in the outcomes without residuals.
+squares of the model find in the outcomes without residuals. With a FOLDER of `benchmarks.real`,
+the effect of autism is computed with and without age and sex from one release.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks.glm_data import Array, People, Unkind, make_people
 from benchmarks.glm_runs import AGE_SCALE, least_squares, make_trial, noise_of, run_trial
+from benchmarks.real import USUAL_AGE, read, trial_of_real
 from benchmarks.timing import command, in_processes, show
 from consortium.algorithms.base import Result
 from consortium.coordinator.contrast import ReleasedCoefficients, released_coefficients
@@ -108,8 +113,60 @@ def _ratio(errors: Array, pooled: Array) -> float:
     return float(np.sqrt(np.mean(np.square(errors[told])) / np.mean(np.square(pooled[told]))))
 
 
-def main(runs: int = 10) -> None:
+REAL_EPSILONS = (4.0, 8.0)
+REAL = ("diagnosis + age + sex", "diagnosis + sex", "diagnosis + age", "diagnosis")
+
+
+def real(folder: Path, runs: int) -> None:
+    """Print effects of autism with and without age, in the participants of `benchmarks.real`."""
+    people = read(folder)
+    trial = trial_of_real(people, "autism", norms=True)
+    asked = trial.parameters.model_copy(update={"contrasts": "all"})
+    columns = {
+        "diagnosis": people.autism,
+        "age": (people.age - USUAL_AGE["mean"]) / USUAL_AGE["deviation"],
+        "sex": people.sex,
+    }
+    site = np.unique(people.site)[:, None] == people.site
+    rows = []
+    for epsilon in REAL_EPSILONS:
+        noise = noise_of(epsilon, len(trial.shape.subjects))
+        results = [
+            run_trial(replace(trial, parameters=asked), noise, np.random.default_rng((n, 57)))
+            for n in range(runs)
+        ]
+        for formula in REAL:
+            design = np.vstack([*(columns[name] for name in formula.split(" + ")), site])
+            pooled = least_squares(design.astype(np.float64), people.outcomes)
+            each = [_against(result, formula, pooled, people.names) for result in results]
+            means = np.mean(each, axis=0)
+            rows.append([f"{epsilon:g}", formula, *(f"{value:.2f}" for value in means)])
+    show(
+        f"Autism in {len(people.site):,} participants, {len(people.names)} outcomes, {runs} runs",
+        ["ε", "model", "rms error over pooled SE", "stated SE over pooled", "pooled in interval"],
+        rows,
+    )
+
+
+def _against(
+    result: Result, formula: str, pooled: tuple[Array, Array, Array], names: Sequence[str]
+) -> tuple[float, float, float]:
+    """Return a refit's errors over the pooled one, and how often its interval has the pooled."""
+    released = released_of(result)
+    found = fit_again(released, Refit(formula=formula)).estimates[0]
+    places = [names.index(entry) for _, entry in released.labels]
+    unit = result.arrays["deviation"][places]
+    off = found.effects * unit - pooled[0][places]
+    inside = np.abs(off) <= 1.96 * found.widths * unit
+    own = pooled[1][places]
+    return _ratio(off, own), _ratio(found.errors * unit, own), float(inside.mean())
+
+
+def main(runs: int = 10, folder: Path | None = None) -> None:
     """Print a row for each model."""
+    if folder is not None:
+        real(folder, runs)
+        return
     each = list(in_processes(one_run, runs))
     rows = []
     for model in MODELS:

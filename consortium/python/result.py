@@ -193,6 +193,63 @@ class StudyResult:
         ]
         return self.images[self._only(found, f"map of stat '{stat}' of contrast {name!r}")].image
 
+    def refit(
+        self,
+        formula: str,
+        *,
+        merge: Sequence[str] = (),
+        reference: Sequence[str] = (),
+        outcomes: Sequence[str] = (),
+    ) -> DataFrame:
+        """Compute a model of fewer columns from a `glm` with ``contrasts: all``.
+
+        It has no privacy loss. Unlike those of ``consortium refit``, the false discovery rates
+        ``q`` count the tests of this model only.
+
+        Parameters
+        ----------
+        formula : str
+            Terms of the study's formula with + between them, the one of interest first.
+        merge : sequence of str
+            Levels that count as one, such as ``"ward=b+c"``.
+        reference : sequence of str
+            Level with which others are compared, such as ``"ward=b"``.
+        outcomes : sequence of str
+            Patterns of outcomes, such as ``"Left-*"``; all if empty.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each coefficient of the first term and outcome: effect, standard error, t, p,
+            q and 95 % interval, in standard deviations within groups and sites.
+
+        Raises
+        ------
+        DataError
+            If the study has no tables of all coefficients.
+        StudyError
+            If the formula has other terms, or a level or outcome is unknown.
+        OutputError
+            If the study did not release the second moment of its columns.
+        """
+        from consortium.coordinator.contrast import released_coefficients
+        from consortium.coordinator.refit import Refit, fit_again
+        from consortium.kernels.contrast_regression import false_discovery
+
+        single, errors = (
+            self._table(name).fillna(_MISSING).to_dict("records")
+            for name in ("coefficients", "coefficientserrors")
+        )
+        asked = Refit(
+            formula=formula,
+            merge=tuple(merge),
+            reference=tuple(reference),
+            outcomes=tuple(outcomes),
+        )
+        model = fit_again(released_coefficients(single, errors), asked)
+        table = model.table("", false_discovery(model.p))
+        return data_frame(table.columns, table.rows)
+
     def transform(self, imgs: Sequence[Img]) -> list[NDArray[np.float64]]:
         """Return time series of the released components in given series, by least squares.
 

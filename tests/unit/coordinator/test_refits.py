@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from consortium.base.atomic import write_text
 from consortium.coordinator.contrast import read_released
 from consortium.coordinator.refit import Refit, fit_again
 from consortium.coordinator.refits import RECORD, usual_folder, write_refit
-from consortium.errors import ConsortiumError, OutputError
+from consortium.errors import ConsortiumError, DataError, OutputError
 from consortium.kernels.contrast_regression import false_discovery
+from consortium.python.privacy import Privacy
+from consortium.python.result import StudyResult, read_result_table
 from tests.support.command_line import enter
 from tests.unit.coordinator.test_refit import FORMULA, run_of
 
@@ -87,3 +90,20 @@ def test_the_page_shows_what_the_command_prints(folder: Path, tmp_path: Path) ->
     assert f'`consortium refit out --formula "{options[1]}" --merge {options[3]}`' in text
     (table,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     assert table in enter("consortium", "refit", run, *options).out
+
+
+def test_a_result_in_python_has_the_same_effects(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    result = run_of(run)
+    tables = {
+        name: read_result_table(next((run / "tables").glob(f"desc-*glm{name}_results.tsv")))
+        for name in ("coefficients", "coefficientserrors")
+    }
+    opened = StudyResult(cast("Privacy", None), {}, tables)
+    found = opened.refit("ward + age", merge=["ward=b+c"])
+    model = fit_again(read_released(run), Refit(formula="ward + age", merge=("ward=b+c",)))
+    assert found["effect"].to_numpy() == pytest.approx(model.estimates[0].effects)
+    assert found["q"].to_numpy() == pytest.approx(false_discovery(model.p))
+    assert set(result.tables) >= {"coefficients"}
+    with pytest.raises(DataError):
+        StudyResult(cast("Privacy", None), {}).refit("age")
