@@ -185,7 +185,9 @@ def test_weights_follow_the_participants_and_the_noise(mean):
     assert weights(200, 0.03, own_patients=True)[0] > many[0]
 
 
-@pytest.mark.parametrize(("between", "most"), [(0.008, 0.015), (0.3, 0.08)], ids=["alike", "others"])
+@pytest.mark.parametrize(
+    ("between", "most"), [(0.008, 0.015), (0.3, 0.08)], ids=["alike", "others"]
+)
 def test_the_difference_of_populations_is_estimated_under_noise(mean, between, most):
     generator = np.random.default_rng(13)
     deviation, persons = 0.02, 300
