@@ -384,6 +384,9 @@ def measure_strengths(
 ) -> Strengths:
     """Measure how strong maps are in a release and in an open cohort.
 
+    The same part is subtracted from both, so their difference does not depend on it: a map is
+    weaker in the release than in the cohort, or stronger, by wᵀ(R − F)w.
+
     Parameters
     ----------
     release : array, shape (d, d)
