@@ -7,6 +7,10 @@ which remain as smooth. Most networks are their own mirror image from left to ri
 row of their own; of the others, those that agree with a published map by `ALIKE` or more are
 excluded. *Less strong*: participants whose series vary less along the map than along the published
 one from which it was made.
+
+The second table is for participants without networks, whose series are smooth noise of as many
+volumes. *Part of the template* is the only number of a map that its template could be confirmed by:
+the part of a participant's map, of norm one, that is along the template, mean over participants.
 """
 
 from collections.abc import Mapping
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.network_halves import _centres
 from benchmarks.network_pool import cosines
+from benchmarks.open_cohort import smooth_series
 from benchmarks.real_networks import published_maps
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
@@ -56,6 +61,20 @@ def likeness(folder: Path) -> None:
         ],
         rows,
     )
+    _print_parts(people, maps, centres)
+
+
+def _print_parts(people: list[Array], maps: Array, centres: Array) -> None:
+    """Print the parts of participants' maps along the templates, with and without networks."""
+    generator = np.random.default_rng(0)
+    volumes = [series.shape[1] for series in people]
+    noise = [smooth_series(centres, many, generator) for many in volumes]
+    unit = maps / column_norms(maps)
+    rows = []
+    for name, each in (("real", people), ("smooth noise", noise)):
+        parts = np.mean([(unit * person_maps(one, unit)).sum(axis=0) for one in each], axis=0)
+        rows.append([name, *(f"{part:.2f}" for part in (parts.min(), parts.mean(), parts.max()))])
+    show("Part of the template in a map", ["participants", "least", "mean", "most"], rows)
 
 
 def _sets(maps: Array, centres: Array) -> Mapping[str, list[Array]]:

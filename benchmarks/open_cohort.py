@@ -165,12 +165,17 @@ def _smooth_maps(centres: Array, many: int, generator: np.random.Generator) -> A
     return np.asarray(np.linalg.qr(values - values.mean(axis=0))[0])
 
 
-def _noise(centres: Array, persons: int, generator: np.random.Generator) -> Iterator[Array]:
-    """Draw participants without networks."""
+def smooth_series(centres: Array, volumes: int, generator: np.random.Generator) -> Array:
+    """Draw a series of smooth noise without networks, d x T."""
     values, vectors = eigh(np.exp(-np.square(cdist(centres, centres) / _WIDTH)))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(root @ generator.standard_normal((len(centres), volumes)))
+
+
+def _noise(centres: Array, persons: int, generator: np.random.Generator) -> Iterator[Array]:
+    """Draw participants without networks."""
     for _ in range(persons):
-        series = root @ generator.standard_normal((len(centres), VOLUMES))
+        series = smooth_series(centres, VOLUMES, generator)
         yield np.linalg.svd(series, full_matrices=False)[0][:, :KEPT]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import io
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -287,9 +288,7 @@ def open_table(path: Path, most: int, *, row_names: bool = True) -> Iterator[Del
                 "Split it, or delete columns that no study uses.",
             )
         with path.open("rb") as file:
-            head = file.read(_HEAD)
-        if head.startswith(_OTHER_ENCODINGS[:2]) or _OTHER_ENCODINGS[2] in head:
-            raise wrong_encoding(path)
+            _check_encoding(path, file.read(_HEAD))
         with ExitStack() as files:
 
             def lines() -> Iterable[str]:
@@ -300,6 +299,28 @@ def open_table(path: Path, most: int, *, row_names: bool = True) -> Iterator[Del
             yield DelimitedTable(path, lines(), lines if row_names else None)
     except OSError as error:
         raise _not_opened(path, error) from error
+
+
+def table_of(path: Path, content: bytes) -> DelimitedTable:
+    """Return the table in the content of a file, as `open_table` does.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for errors.
+    """
+    _check_encoding(path, content[:_HEAD])
+
+    def lines() -> Iterable[str]:
+        file = io.BytesIO(content)
+        return io.TextIOWrapper(file, newline="", encoding="utf-8-sig", errors="surrogateescape")
+
+    return DelimitedTable(path, lines(), lines)
+
+
+def _check_encoding(path: Path, head: bytes) -> None:
+    if head.startswith(_OTHER_ENCODINGS[:2]) or _OTHER_ENCODINGS[2] in head:
+        raise wrong_encoding(path)
 
 
 def wrong_encoding(path: Path, where: str = "") -> TableError:

@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 from consortium.base.array import Array
 from consortium.kernels.moments import packed_size
-from consortium.kernels.noise_law import SymmetricNoise
+from consortium.kernels.noise_law import EntryNoise, SymmetricNoise
 from consortium.kernels.separations import Paint, SeparationMethod
 from consortium.kernels.spatial_ica import non_gaussianity, one_sign
 
@@ -48,6 +48,8 @@ class NoisyDirections:
     limit: float
     """Eigenvalues above it exceed the noise."""
     law: SymmetricNoise
+    whole: tuple[Array, EntryNoise] | None = None
+    """The matrix, and the errors of its entries if they are not those of ``law``."""
 
     @property
     def count(self) -> int:
@@ -55,7 +57,13 @@ class NoisyDirections:
         return int(self.vectors.shape[1])
 
     def again(self, generator: np.random.Generator) -> tuple[Array, Array]:
-        """Return vectors and excess of a matrix with these directions as truth and new noise."""
+        """Return vectors and excess of a matrix with these directions as truth and new noise.
+
+        If entries have unequal errors, the truth is the whole matrix.
+        """
+        if self.whole is not None:
+            matrix, errors = self.whole
+            return strongest_directions(matrix + errors.draw(generator), self.count, self.bulk)
         truth = (self.vectors * self.strengths) @ self.vectors.T
         return strongest_directions(truth + self.law.draw(generator), self.count)
 

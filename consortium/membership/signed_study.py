@@ -99,7 +99,7 @@ def read_signed(path: Path, members: Roster) -> SignedStudy:
         ("consortium's key", members.centre.hex(), file.centre),
         ("sites' keys", members_digest(found.keys), file.members),
         ("study file", found.file, file.study),
-        ("mask or atlas" if found.study.data.atlas else "mask", found.mask, file.mask),
+        (_named_files(found.study), found.mask, file.mask),
     )
     changed = [what for what, now, then in compared if now != then]
     if changed:
@@ -136,13 +136,21 @@ def mask_digest(study: Study, folder: Path) -> str:
     name = study.data.mask
     atlas = study.data.atlas
     others = [(atlas, "atlas")] if atlas else []
-    others += [(file, "file of maps") for file in study.map_files]
+    others += [(file, "file") for file in study.map_files]
     template = name == "template"
     mask = _sha256(b"template") if template else _file_digest(study, folder, name, "mask")
     if not others:
         return mask
     digests = [mask, *(_file_digest(study, folder, file, kind) for file, kind in others)]
     return _sha256("|".join(digests).encode())
+
+
+def _named_files(study: Study) -> str:
+    """Return the names of all files under a study's signature, any of which may have changed."""
+    data = study.data
+    own = data.mask if data.mask != "template" else None
+    names = [name for name in (own, data.atlas, *study.map_files) if name]
+    return f"file {' or '.join(names)}" if names else "mask"
 
 
 def _file_digest(study: Study, folder: Path, name: str, kind: str) -> str:

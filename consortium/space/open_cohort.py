@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.open_cohort import OpenCohort, OpenDirections, OpenTable
 from consortium.base.array import Array
 from consortium.base.atomic import write_bytes
-from consortium.base.delimited import open_table
+from consortium.base.delimited import table_of
 from consortium.base.regular_file import regular
 from consortium.errors import DataError, TableError, printable
 
@@ -247,10 +247,10 @@ def _check_orthonormal(values: Array) -> None:
 
 
 def _table(path: Path) -> OpenTable:
-    digest = hashlib.sha256(_content(path, _MOST_TABLE_BYTES)).hexdigest()
-    with open_table(path, _MOST_TABLE_BYTES) as table:
-        names = table.header
-        cells = tuple(tuple(cell.strip() for cell in row.cells) for row in table.rows())
+    content = _content(path, _MOST_TABLE_BYTES)
+    table = table_of(path, content)
+    names = table.header
+    cells = tuple(tuple(cell.strip() for cell in row.cells) for row in table.rows())
     if len(set(names)) < len(names):
         raise TableError(
             path, "header", "two columns have the same name. Name each column differently.", line=1
@@ -260,4 +260,4 @@ def _table(path: Path) -> OpenTable:
             f"{path}: an open cohort must have at least {FEWEST} participants, and this table has "
             f"{len(cells)} rows. Add participants."
         )
-    return OpenTable(names, cells, digest)
+    return OpenTable(names, cells, hashlib.sha256(content).hexdigest())

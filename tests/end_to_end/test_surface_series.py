@@ -1,5 +1,6 @@
 """Four agents, with series on the cortex in files of CIFTI and of GIFTI, find networks together."""
 
+import csv
 import json
 from functools import cache
 from pathlib import Path
@@ -16,8 +17,10 @@ from consortium.errors import DataError
 from consortium.report.bids import label
 from consortium.simulation.dataset import start_derivatives
 from consortium.space.mesh import Mesh
-from consortium.space.study_space import study_space
+from consortium.space.open_cohort import FEWEST
+from consortium.space.study_space import image_space, study_space
 from consortium.space.templates import read_surface_templates
+from consortium.study.data_section import DataSection
 from consortium.study.reader import read_study
 from tests.support.command_line import enter
 from tests.support.finished_run import carry_out
@@ -96,29 +99,37 @@ def make_scans(folder: Path, persons: int) -> None:
     """Write each hospital's data as fMRIPrep names them, and the study's public files."""
     public = DemoFolders(folder.parent).files.study.parent
     write_public(public)
-    mesh = study_space(read_study(DemoFolders(folder.parent).files.study), public).mesh
-    assert mesh is not None
-    walls = [side.cortex for side in mesh.sides]
+    mesh = mesh_in(public)
     for number, site in enumerate(SITES):
-        generator = np.random.default_rng((34, number))
-        labels = [f"{n:02d}" for n in range(persons)]
-        start_derivatives(folder / site / "bids", "made-up persons", labels)
-        for person in labels:
-            func, stem = (
-                folder / site / "bids" / f"sub-{person}" / "func",
-                f"sub-{person}_task-rest",
-            )
-            sides, drift = series(mesh, generator)
-            if site == "east":
-                write_func_pair(func, stem, "fsLR_den-32k", sides)
-                about = func / f"{stem}_hemi-L_space-fsLR_den-32k_bold.json"
-                about.write_text(json.dumps({"RepetitionTime": 2.0}))
-            else:
-                more = [below_cortex()] if site == "north" else []
-                name = f"{stem}_space-fsLR_den-91k_bold.dtseries.nii"
-                write_dtseries(func / name, sides, walls, *more)
-            table = func / f"{stem}_desc-confounds_timeseries.tsv"
-            table.write_text("\n".join(["drift", *map(str, drift)]) + "\n")
+        make_site(folder / site / "bids", site, mesh, np.random.default_rng((34, number)), persons)
+
+
+def mesh_in(public: Path) -> Mesh:
+    mesh = image_space(DataSection.model_validate(STUDY["data"]), public).mesh
+    assert mesh is not None
+    return mesh
+
+
+def make_site(
+    folder: Path, site: str, mesh: Mesh, generator: np.random.Generator, persons: int
+) -> None:
+    """Write the data set of one site."""
+    walls = [side.cortex for side in mesh.sides]
+    labels = [f"{n:02d}" for n in range(persons)]
+    start_derivatives(folder, "made-up persons", labels)
+    for person in labels:
+        func, stem = folder / f"sub-{person}" / "func", f"sub-{person}_task-rest"
+        sides, drift = series(mesh, generator)
+        if site == "east":
+            write_func_pair(func, stem, "fsLR_den-32k", sides)
+            about = func / f"{stem}_hemi-L_space-fsLR_den-32k_bold.json"
+            about.write_text(json.dumps({"RepetitionTime": 2.0}))
+        else:
+            more = [below_cortex()] if site == "north" else []
+            name = f"{stem}_space-fsLR_den-91k_bold.dtseries.nii"
+            write_dtseries(func / name, sides, walls, *more)
+        table = func / f"{stem}_desc-confounds_timeseries.tsv"
+        table.write_text("\n".join(["drift", *map(str, drift)]) + "\n")
 
 
 @cache
@@ -228,3 +239,24 @@ def test_networks_of_single_participants_are_written_at_home(tmp_path: Path) -> 
         / "func"
         / stem.replace("_space", "_hemi-R_space").replace(".dscalar.nii", ".func.gii")
     ).is_file()
+
+
+def test_an_open_cohort_on_the_cortex_is_made_and_used(tmp_path: Path) -> None:
+    def make(folder: Path, persons: int) -> None:
+        make_scans(folder, persons)
+        study = DemoFolders(folder.parent).files.study
+        public = folder.parent / "public"
+        make_site(public, "public", mesh_in(study.parent), np.random.default_rng(55), FEWEST)
+        said = enter("consortium", "open-cohort", study, public)
+        assert said.code == 0, said.err
+
+    analysis = ANALYSES["group_ica"] | {"open": "cohort.npz", "replays": 10}
+    text = yaml.safe_dump(STUDY | {"algorithm": "group_ica", "analysis": analysis})
+    made = build(tmp_path / "town", text=text, subjects=PERSONS, make=make, most=100.0)
+    out = carry_out(LocalConsortium(made))
+    (table,) = out.glob("tables/*components_results.tsv")
+    with table.open(encoding="utf-8") as file:
+        networks = [row["network"] for row in csv.DictReader(file, delimiter="\t")]
+    assert networks == ["found in these hospitals"] * NETWORKS
+    assert f"{FEWEST} open participants" in (out / "report.html").read_text(encoding="utf-8")
+    assert enter("consortium", "verify", out, "--exchange", made.files.exchange).code == 0

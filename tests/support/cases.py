@@ -12,7 +12,7 @@ from consortium.algorithms.open_cohort import OpenDirections
 from consortium.simulation.array_data import ArrayData
 from consortium.study.spec import Study
 from tests.support.open_tables import make_table
-from tests.support.surfaces import TINY
+from tests.support.surfaces import TINY, TINY_CUTOFF, TINY_MAPS
 
 SITES = ("north", "east", "south", "west")
 
@@ -111,17 +111,18 @@ def open_cohort_for(case, features=6):
     if not case.analysis.get("open"):
         return None
     if not case.views:
-        return open_directions(case.analysis["directions"], features)
+        size, cutoff = (TINY_MAPS, TINY_CUTOFF) if case.mesh else (features, 0.0)
+        return open_directions(case.analysis["directions"], size, cutoff=cutoff)
     names = entries_of(case)
     return make_table(names, [name for name in names if name.startswith("group")])
 
 
-def open_directions(kept, features=6, persons=40):
+def open_directions(kept, features=6, persons=40, cutoff=0.0):
     """Return random directions of participants of an open cohort."""
     drawn = np.random.default_rng(6).standard_normal((persons, features, kept))
     values = np.linalg.qr(drawn)[0]
     sites = np.repeat(["a", "b"], persons // 2)
-    return OpenDirections(values, sites, 0.0, "keep", "")
+    return OpenDirections(values, sites, cutoff, "keep", "")
 
 
 def entries_of(case):

@@ -38,6 +38,7 @@ def _tiny_side(seed: int) -> SurfaceModes:
 
 TINY = SurfacePlaces(np.zeros((6, 3)), lambda: (_tiny_side(0), _tiny_side(1)))
 """Two sides of three vertices, each with three modes of which two are longer than 60 mm."""
+TINY_CUTOFF, TINY_MAPS = 60.0, 4
 
 
 def write_sphere(path: Path, mesh: str, scale: float = 1.0) -> Path:

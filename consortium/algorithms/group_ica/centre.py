@@ -35,6 +35,7 @@ class GroupIca(GroupIcaPlan):
         Case({"directions": 2, "replays": 10, "anyway": True}, mesh=True),
         Case({"directions": 2, "replays": 10, "anyway": True}, voxels=True),
         Case({"directions": 2, "replays": 10, "anyway": True, "open": "cohort.npz"}),
+        Case({"directions": 2, "replays": 10, "anyway": True, "open": "cortex.npz"}, mesh=True),
     )
 
     refuse_hopeless = refuse_hopeless

@@ -31,6 +31,7 @@ from consortium.kernels.component_bootstrap import (
     law_of_mean,
     strongest_directions,
 )
+from consortium.kernels.noise_law import EntryNoise
 from consortium.kernels.separations import FastIca, Paint, SeparationMethod, Varimax
 from consortium.kernels.surface_basis import SurfaceBasis
 
@@ -135,18 +136,28 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
     return replace(separated, found=found)
 
 
-def separate_mean(released: GroupRelease, generator: np.random.Generator) -> Separated:
-    """Return maps of a mean projector as `separate_release`, without a test against nulls."""
-    return _separated(released, generator)[0]
+def separate_mean(
+    released: GroupRelease, errors: EntryNoise, generator: np.random.Generator
+) -> Separated:
+    """Return maps of a mean projector as `separate_release`, without a test against nulls.
+
+    Parameters
+    ----------
+    errors : EntryNoise
+        Expected errors of the mean projector. Replays that draw these need no calibration.
+    """
+    return _separated(released, generator, errors)[0]
 
 
 def _separated(
-    released: GroupRelease, generator: np.random.Generator
+    released: GroupRelease, generator: np.random.Generator, errors: EntryNoise | None = None
 ) -> tuple[Separated, SeparationMethod]:
     """Return maps that agree with the truth if they exist, and the method that made them."""
     parameters = released.plan.parameters
     seen = released.directions()
     directions, way = _taken_apart(released, seen) if seen.count else (seen, _varimax(released))
+    if errors is not None:
+        directions = replace(directions, whole=(released.matrix, errors))
     networks = None
     if seen.count:
         networks = find_networks(directions, way, parameters.replays, generator)
@@ -154,7 +165,8 @@ def _separated(
     if networks is None or not networks.weights.shape[1]:
         return Separated(directions, None, np.zeros(0), np.zeros(0, dtype=bool)), way
     again = networks.replay_correlations
-    expected = of_replays(again) if parameters.separation == "varimax" else again
+    calibrated = errors is None and parameters.separation == "varimax"
+    expected = of_replays(again) if calibrated else again
     return Separated(directions, networks, expected, expected >= parameters.least), way
 
 

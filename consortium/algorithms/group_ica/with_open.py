@@ -40,6 +40,7 @@ from consortium.algorithms.open_cohort import OpenDirections
 from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks
+from consortium.kernels.noise_law import EntryNoise
 
 HERE = "found in these hospitals"
 NEW = "new in these hospitals"
@@ -135,7 +136,9 @@ def _maps(
     persons = max(round(both.persons), 1)
     shape = replace(released.shape, subjects=(persons,), samples=(persons,), sites=())
     drawn = separate_mean(
-        replace(released, matrix=both.matrix, deviation=both.deviation, shape=shape), generator
+        replace(released, matrix=both.matrix, deviation=both.deviation, shape=shape),
+        EntryNoise(cohort.vectors, np.sqrt(both.stated)),
+        generator,
     )
     if drawn.networks is None:
         return None

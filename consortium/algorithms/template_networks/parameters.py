@@ -1,6 +1,8 @@
 """Parameters of networks by templates."""
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, model_validator
 
 from consortium.algorithms.base import AnalysisParameters
 from consortium.kernels.projectors import GlobalSignal
@@ -27,6 +29,16 @@ class TemplateNetworksParameters(AnalysisParameters):
     """Expected correlation with the truth from which on a map counts as found."""
     anyway: bool = False
     """Whether to run a study that is expected to add nothing to its templates."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_open_cohort(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "open" in values:
+            raise ValueError(
+                "open: the maps of template_networks can't confirm those of an open cohort. Use "
+                "algorithm: group_ica with analysis.open, whose maps may become templates"
+            )
+        return values
 
     @property
     def without_global_signal(self) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Places, Query, Release, Templates
@@ -339,6 +340,11 @@ def test_templates_that_can_t_be_used_are_refused(shifted, given, analysis, word
     shape = replace(shape_of(shifted), templates=given)
     with pytest.raises(StudyError, match=words):
         NETWORKS_BY_TEMPLATES(study(**analysis).analysis, shape).planned()
+
+
+def test_an_open_cohort_is_refused_and_group_ica_is_named():
+    with pytest.raises(ValidationError, match=r"open cohort.*group_ica with analysis\.open"):
+        study(open="cohort.npz")
 
 
 def test_only_persons_are_its_unit(shifted):

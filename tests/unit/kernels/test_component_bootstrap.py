@@ -1,11 +1,13 @@
 """Directions that stand out of noise, and how sure a component is by doing it all again."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from consortium.algorithms.group_ica.kernels.network_nulls import contrast_of_chance
 from consortium.kernels.component_bootstrap import find_directions, find_networks
-from consortium.kernels.noise_law import SymmetricNoise
+from consortium.kernels.noise_law import EntryNoise, SymmetricNoise
 from consortium.kernels.projector_forecast import STRENGTHS, expected_cosines
 from consortium.kernels.separations import FastIca, Varimax
 
@@ -113,6 +115,21 @@ def test_maps_are_surest_first_and_their_larger_tail_is_positive():
     )
     assert (np.diff(found.replay_correlations) <= 0).all()
     assert (np.mean((found.weights - found.weights.mean(axis=0)) ** 3, axis=0) > 0).all()
+
+
+def test_a_replay_has_the_errors_of_each_entry():
+    strengths = np.array([0.9, 0.6, 0.3])
+    _, matrix, law = noisy(strengths, 0.001, 4)
+    found = find_directions(matrix, law, 3)
+    vectors = np.hstack([found.vectors, np.linalg.svd(found.rest, full_matrices=False)[0]])
+    deviations = np.zeros(matrix.shape)
+    deviations[1, 3:] = deviations[3:, 1] = 0.02
+    errors = EntryNoise(vectors, deviations)
+    again = replace(found, whole=(matrix, errors)).again(np.random.default_rng(5))
+    apart = 1.0 - np.abs(np.einsum("dr,dr->r", found.vectors, again[0]))
+    assert apart[1] > 0.01
+    assert apart[[0, 2]].max() < 0.001
+    assert again[1] == pytest.approx(found.excess, abs=0.1)
 
 
 def test_a_forecast_s_cosines_are_found():

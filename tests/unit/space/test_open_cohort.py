@@ -1,5 +1,6 @@
 """Files of open cohorts: what was written is read, and a hostile file is refused."""
 
+import hashlib
 import io
 import os
 import zipfile
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from consortium.algorithms.open_cohort import OpenDirections, OpenTable
-from consortium.errors import DataError
+from consortium.errors import DataError, TableError
 from consortium.space.open_cohort import (
     FEWEST,
     CohortBasis,
@@ -193,6 +194,19 @@ def test_a_table_is_read_with_all_its_cells(tmp_path):
     assert cohort.names == ("participant_id", "age", "thickness")
     assert len(cohort.cells) == FEWEST
     assert cohort.cells[3] == ("3", "23", "1.5")
+    assert cohort.digest == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_table_in_utf_16_is_refused_and_a_mark_of_utf_8_is_not_a_cell(tmp_path):
+    path = tmp_path / "cohort.csv"
+    text = "\r\n".join(["participant_id,age", *(f"{k},{20 + k}" for k in range(FEWEST))])
+    path.write_bytes(text.encode("utf-16"))
+    with pytest.raises(TableError, match="UTF-8"):
+        read_open_cohort(path, ROWS)
+    path.write_bytes(text.encode("utf-8-sig"))
+    cohort = read_open_cohort(path, ROWS)
+    assert cohort.names == ("participant_id", "age")
+    assert cohort.cells[-1] == (str(FEWEST - 1), str(19 + FEWEST))
 
 
 @pytest.mark.parametrize("name", ["cohort.nii.gz", "cohort", "cohort.npy"])

@@ -40,6 +40,7 @@ from tests.support.cases import (
     make_sites,
     make_study,
     open_cohort_for,
+    places_for,
     shape_of,
     sites_for,
     study_of,
@@ -146,6 +147,8 @@ def test_the_whole_budget_is_used_and_no_more(name, case, scheme, boost):
     size = sum(size for _, size in case.views) or 20
     public = {"templates": templates_for(case, 20), "surface_places": surfaces_for(case)}
     public["open_cohort"] = open_cohort_for(case, 20)
+    if case.mesh and public["open_cohort"]:
+        public["places"] = places_for(case)
     extent = Extent(size, 0, case.views, **public)
     plan = make_plan(study, extent.shape(SHAPE.subjects, SHAPE.samples, case.unit))
     assert plan.mu <= mu_of(4.0, 1e-5) * (1 + 1e-9)

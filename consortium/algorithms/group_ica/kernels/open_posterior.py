@@ -38,14 +38,16 @@ from scipy.special import ndtr, ndtri
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull, strengths_of
 from consortium.base.array import Array
 from consortium.kernels.home_posterior import BETWEEN
-from consortium.kernels.noise_law import SymmetricNoise
+from consortium.kernels.noise_law import EntryNoise, SymmetricNoise, draw_symmetric
 
 UNLIKE = 0.08
 """Value of b, between leading eigenvectors and the rest, from which on nothing is taken from the
 open cohort. Cohorts with networks in the same places have 0.00 to 0.03, and mirrored brains 0.19
 (`python -m benchmarks.open_cohort FOLDER`)."""
-_SPREADS = 0.5, 0.05, 0.05
-"""Standard deviation of each b over pairs of cohorts, as far as is known before a study."""
+_PARTS = (np.arange(10_000) + 0.5) / 10_000
+_VALUES = BETWEEN * (1.0 / np.sqrt(1.0 - _PARTS) - 1.0)
+"""Equally likely values of b before a study. Their mean is that of real hospitals and their median
+0.010: most cohorts are alike, and few very different."""
 _ROUNDS = 3
 _DRAWS = 20
 """A direction exceeds the largest of so many draws by chance in one of 21 runs."""
@@ -257,32 +259,33 @@ def _between_blocks(
     across = np.logical_xor.outer(leading, leading)
     between = np.zeros(apart.shape)
     errors = np.zeros(apart.shape)
-    for block, usual in zip((inside, across, ~(inside | across)), _SPREADS, strict=True):
+    for block in (inside, across, ~(inside | across)):
         between[block], errors[block] = _between(
-            apart[block], noise[block], variances[block], sampling, usual
+            apart[block], noise[block], variances[block], sampling
         )
     return between, errors
 
 
-def _between(
-    apart: Array, noise: Array, variances: Array, sampling: float, spread: float
-) -> tuple[float, float]:
-    """Return the estimate of b over some entries, each twice, and its standard error.
+def _between(apart: Array, noise: Array, variances: Array, sampling: float) -> tuple[float, float]:
+    """Return the expected value of b over some entries, each twice, and its standard error.
 
-    It is a mean of squares, weighted by their precision, and shrunk towards the usual value in
-    proportion to its sampling variance.
+    Both are for the mean of squares of these entries, weighted by their precision.
     """
     excess = np.square(apart) - noise - variances * sampling
     between = BETWEEN
-    error = 0.0
+    measured = error = 0.0
     for _ in range(_ROUNDS):
         usual = noise + variances * (sampling + between)
         weights = variances / np.square(usual)
         total = float((weights * variances).sum())
-        between = max(float((weights * excess).sum()) / total, 0.0)
+        measured = float((weights * excess).sum()) / total
         error = 2.0 * float(np.sqrt(np.square(weights * usual).sum())) / total
-    trust = spread**2 / (spread**2 + error**2)
-    return trust * between + (1.0 - trust) * BETWEEN, float(np.sqrt(trust)) * error
+        between = max(measured, 0.0)
+    distances = np.square((_VALUES - measured) / error)
+    likely = np.exp(-0.5 * (distances - distances.min()))
+    likely /= likely.sum()
+    expected = float(likely @ _VALUES)
+    return expected, float(np.sqrt(likely @ np.square(_VALUES - expected)))
 
 
 def _take_whole(
@@ -292,7 +295,7 @@ def _take_whole(
     law = SymmetricNoise(len(apart), deviation)
     chance = 0.0
     for _ in range(_DRAWS):
-        drawn = law.draw(generator) + _symmetric(spread, generator)
+        drawn = law.draw(generator) + draw_symmetric(spread, generator)
         chance = max(chance, float(np.abs(eigh(drawn, eigvals_only=True)[[0, -1]]).max()))
     values, vectors = eigh(apart)
     # Eigenvalues of means of projectors are from 0 to 1. With a larger edge, none can be seen.
@@ -305,20 +308,14 @@ def _take_whole(
     return taken, vectors[:, seen], chance
 
 
-def _symmetric(spread: Array, generator: np.random.Generator) -> Array:
-    """Draw a symmetric matrix whose entries have given standard deviations."""
-    half = np.triu(generator.standard_normal(spread.shape))
-    return np.asarray((half + np.triu(half, 1).T) * spread)
-
-
 def draw_like(
     cohort: OpenMean, deviation: float, persons: int, generator: np.random.Generator
 ) -> Array:
     """Draw a release of hospitals whose participants are as like the open ones as is usual."""
     chance = 1.0 / persons + BETWEEN
-    other = _symmetric(np.sqrt(cohort.variances * chance), generator)
+    other = EntryNoise(cohort.vectors, np.sqrt(cohort.variances * chance)).draw(generator)
     noise = SymmetricNoise(len(other), deviation).draw(generator)
-    return np.asarray(cohort.matrix + cohort.vectors @ other @ cohort.vectors.T + noise)
+    return np.asarray(cohort.matrix + other + noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,6 +383,9 @@ def measure_strengths(
     persons: int,
 ) -> Strengths:
     """Measure how strong maps are in a release and in an open cohort.
+
+    The same part is subtracted from both, so their difference does not depend on it: a map is
+    weaker in the release than in the cohort, or stronger, by wᵀ(R − F)w.
 
     Parameters
     ----------

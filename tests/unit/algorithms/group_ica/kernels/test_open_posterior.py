@@ -183,3 +183,20 @@ def test_weights_follow_the_participants_and_the_noise(mean):
     assert weights(20, 0.3)[1] < 0.02
     assert weights(20, 0.001)[1] > 0.5
     assert weights(200, 0.03, own_patients=True)[0] > many[0]
+
+
+@pytest.mark.parametrize(
+    ("between", "most"), [(0.008, 0.015), (0.3, 0.08)], ids=["alike", "others"]
+)
+def test_the_difference_of_populations_is_estimated_under_noise(mean, between, most):
+    generator = np.random.default_rng(13)
+    deviation, persons = 0.02, 300
+    errors = []
+    for _ in range(20):
+        drawn = np.triu(generator.standard_normal(mean.matrix.shape))
+        spread = np.sqrt(mean.variances * (1.0 / mean.persons + 1.0 / persons + between))
+        entries = spread * (drawn + np.triu(drawn, 1).T)
+        release = mean.matrix + mean.vectors @ entries @ mean.vectors.T
+        release += SymmetricNoise(len(release), deviation).draw(generator)
+        errors.append(combine(mean, release, deviation, persons, generator).between - between)
+    assert np.sqrt(np.mean(np.square(errors))) < most
