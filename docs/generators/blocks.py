@@ -23,7 +23,7 @@ from generators.errors import codes
 from generators.markdown import table
 
 ROOT = Path(__file__).parents[2]
-_FINDS = re.compile(r"\A# .*\n+(.*?[.?])(?=\s)", re.DOTALL)
+_FINDS = re.compile(r"\A# [^\n]*\n+([^\n]*?[.?])(?=\s)")
 
 
 def diagram(moves: Mapping[tuple[Any, str], Any]) -> str:
@@ -122,7 +122,7 @@ def _catalogue() -> tuple[str, str]:
 
 
 def finds(name: str) -> str:
-    """What an analysis finds: the first sentence of its page."""
+    """Return the first sentence of an analysis's page, which states its result."""
     page = (ROOT / "docs" / "analyses" / f"{name}.md").read_text(encoding="utf-8")
     found = _FINDS.search(page)
     if found is None:
@@ -131,14 +131,14 @@ def finds(name: str) -> str:
 
 
 def _analyses(page: Path) -> str:
-    """Every analysis with its page and what it finds; links are relative to the page."""
+    """Every analysis with its page and its result; links are relative to the page."""
     folder = os.path.relpath(ROOT / "docs" / "analyses", page.parent)
     prefix = "" if folder == "." else f"{folder}/"
     rows = [
         [f"[`{name}`]({prefix}{name}.md)", algorithm.title, finds(name)]
         for name, algorithm in sorted(REGISTRY.items())
     ]
-    return table(["`algorithm`", "name", "finds"], rows)
+    return table(["`algorithm`", "name", "result"], rows)
 
 
 def _statistics() -> str:

@@ -29,7 +29,7 @@ def _kind(value: str, default: str) -> str:
     if default in ("", "see below"):
         return plain
     named = {"`True`": "`true`", "`False`": "`false`"}.get(default, default)
-    return f"{plain}, required" if default == "required" else f"{plain}; default {named}"
+    return f"{plain}, required" if default == "required" else f"{plain} (default: {named})"
 
 
 def with_kinds(page: Path, text: str) -> str:

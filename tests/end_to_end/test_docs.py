@@ -133,6 +133,15 @@ def test_the_table_of_analyses_is_drawn_from_the_registry():
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_the_table_of_analyses_says_what_each_page_begins_with(name):
+    drawn = read(ANALYSES / "index.md").split("<!-- generated: analyses -->")[1]
+    (row,) = re.findall(rf"^\| \[`{name}`\].*$", drawn.split("<!-- end -->")[0], re.MULTILINE)
+    result = row.strip("| ").split(" | ")[-1]
+    assert re.fullmatch(rf"`{name}` [a-z].*[.]", result)
+    assert read(ANALYSES / f"{name}.md").split("\n\n")[1].startswith(result)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_analysis_has_a_page_of_one_shape(name):
     page = read(ANALYSES / f"{name}.md")
     assert page.startswith(f"# `{name}`: ")
