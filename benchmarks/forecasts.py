@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -30,6 +31,8 @@ from consortium.study.outlook import Outlook
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
 PERSONS = (400, 1600, 6400)
 _ACROSS = 4
+_WIDTH = 40  # characters of a label's line
+_DECADE = 3.0  # ratio of forecasts above which axes are logarithmic
 NEAR = 0.1
 """Tolerated deviation of the measured number, relative to the forecast."""
 
@@ -148,15 +151,17 @@ def draw(rows: list[Row], path: Path) -> None:
                 [each.doubt for each in some],
                 fmt=mark,
                 markersize=4,
-                label=f"{persons:,} persons",
+                label=f"{persons:,} participants",
             )
-        if own and not ANALYSES[name].mean:
+        if own and not ANALYSES[name].mean and line[-1] > _DECADE * line[0]:
             place.set_xscale("log")
             place.set_yscale("log")
             place.xaxis.set_minor_formatter(NullFormatter())
             place.yaxis.set_minor_formatter(NullFormatter())
+        else:
+            place.locator_params(axis="x", nbins=4)
         place.set_title(name, fontsize=9)
-        place.set_xlabel(f"foretold {own[0].what if own else ''}", fontsize=6)
+        place.set_xlabel(fill(f"forecast: {own[0].what if own else ''}", _WIDTH), fontsize=7)
         place.set_ylabel("measured", fontsize=7)
         place.tick_params(labelsize=6)
         place.grid(alpha=0.3)
