@@ -11,12 +11,20 @@ import pytest
 from benchmarks import forecasts, networks, uneven
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.table import rows as honesty_rows
-from benchmarks.replication import admm, coordinate, network, pca, regression, summarize, tensor
+from benchmarks.replication import (
+    admm,
+    coordinate,
+    fusion,
+    ica,
+    network,
+    pca,
+    regression,
+    summarize,
+    tensor,
+)
 
 FOLDER = Path(__file__).parents[2] / "docs" / "replication"
 WITHOUT = {
-    "cca": "older code",
-    "ica": "older code",
     "index": "summarizes the other pages",
     "performance": "times and memory depend on the machine",
     "template_networks": "its smallest set of participants takes more than a minute",
@@ -39,6 +47,16 @@ class Point:
 def _admm() -> float:
     published = admm.pp_admm(1.0, admm.EACH, admm.DEGREE, admm.STEPS[0])
     return admm.true_epsilon(published, admm.EACH, admm.DEGREE)
+
+
+def _cca() -> float:
+    (way,) = (way for way in fusion.WAYS if way.name == fusion.OURS)
+    errors = []
+    for seed in range(fusion.RUNS):
+        data = fusion.reduced(fusion.simulated(2_000, seed), fusion.PAIRS)
+        found = fusion.correlations(data, way, 2.0, seed)
+        errors.append(np.linalg.norm(data.truth - found) / fusion.PAIRS)
+    return float(np.mean(errors))
 
 
 def _coordinate() -> float:
@@ -64,6 +82,11 @@ def _group_ica() -> float:
 def _honesty() -> float:
     (row,) = honesty_rows("histogram", [Cell("no effect", 4.0, 200)], range(200))
     return row.coverage
+
+
+def _ica() -> float:
+    (found,) = ica.scores(64, [(1.0, ica.DELTA)])
+    return float(found["cape"].mean())
 
 
 def _network() -> float:
@@ -93,6 +116,7 @@ def _tensor() -> float:
 
 POINTS = (
     Point("admm", ["1"], "provable ε", _admm),
+    Point("cca", ["fMRI+EEG, 2,000, 5 + 5", "2"], "`cape`, 3 collude", _cca),
     Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
     Point(
         "forecasts",
@@ -103,6 +127,7 @@ POINTS = (
     Point("glm", ["200, 6", "8"], "deviations stated: two levels", _glm),
     Point("group_ica", ["400 plain", "8", "varimax"], "mean", _group_ica),
     Point("honesty", ["`histogram`", "no effect", "4", "200"], "coverage", _honesty),
+    Point("ica", ["M = 64, ε = 1"], "`cape`", _ica),
     Point("network", ["1,000"], "`cape`", _network),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", _pca),
     Point("regression", ["20, 10,000", "1"], "`cape`", _regression),
