@@ -21,8 +21,8 @@ from benchmarks.glm_runs import AGE_SCALE, least_squares, make_trial, noise_of, 
 from benchmarks.real import USUAL_AGE, read, trial_of_real
 from benchmarks.timing import command, in_processes, show
 from consortium.algorithms.base import Result
-from consortium.coordinator.contrast import ReleasedCoefficients, released_coefficients
 from consortium.coordinator.refit import Refit, fit_again
+from consortium.report.coefficients import ReleasedCoefficients, released_coefficients
 from consortium.report.tables import plain_table
 
 PERSONS, OUTCOMES, SITES, EPSILON = 1000, 68, 8, 4.0

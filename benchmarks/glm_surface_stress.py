@@ -23,7 +23,8 @@ from benchmarks.glm_surface import (
 )
 from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.glm.tables import COEFFICIENTS, ERRORS
-from consortium.coordinator.contrast import compare_coefficients, joint, released_coefficients
+from consortium.coordinator.contrast import compare_coefficients, joint
+from consortium.report.coefficients import released_coefficients
 
 PERSONS, SITES, SMOOTHNESS, EPSILON = 1460, (6, 12, 33), 20.0, 8.0
 _MORE = 15  # runs of F for each run of t, which has three hundred times as many numbers

@@ -1,107 +1,26 @@
 """Contrasts of a finished `glm` that released all coefficients, without further privacy loss."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import fdtrc, stdtrit
 
 from consortium.algorithms.base import Table
 from consortium.base.array import Array
-from consortium.base.atomic import DAMAGED
-from consortium.base.tables import read_rows
-from consortium.errors import OutputError, StudyError
+from consortium.errors import StudyError
 from consortium.kernels.contrast_regression import Estimates, false_discovery, tested_effects
+from consortium.report.coefficients import ReleasedCoefficients
 
 _TERM = re.compile(
     r"\s*(?:(?P<factor>\d{1,9}(?:\.\d{1,9})?)\s*\*\s*)?(?P<name>[A-Za-z0-9_.=:-]{1,259})\s*"
 )
 _SIGN = re.compile(r"(?:^|\s)([+-])\s")
 _CONFIDENCE = 0.975
-_WITHHELD = "n/a"
 _LEAST_ANGLE = 1e-6
 """Smallest difference of distinct combinations: factors have nine digits after the point."""
 _ROUNDING = 1e-12
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
-
-
-@dataclass(frozen=True)
-class CoefficientEntry:
-    """Name of a coefficient, and for a level its name and that of its reference."""
-
-    name: str
-    level: str
-    reference: str
-
-
-@dataclass(frozen=True, eq=False)
-class ReleasedCoefficients:
-    """Coefficients in a run folder."""
-
-    labels: tuple[tuple[str, str], ...]
-    """View and entry of every outcome."""
-    values: Array
-    """V x K."""
-    variances: Array
-    """Length V. Degrees of freedom of the first coefficient's sampling variance."""
-    chance: Array
-    noise: Array
-    """K x K. Covariances, the first over ``variances``."""
-    design: Array | None
-    """Inverse second moment of the columns within sites, K x K, over its first entry; None if it
-    was not released."""
-    entries: tuple[CoefficientEntry, ...]
-    """Length K."""
-    freedom: float
-    """Degrees of freedom of ``variances``."""
-    doubt: float
-    """Variance of what all coefficients were divided by, over its square."""
-    names: dict[str, int | None]
-    """Coefficient of each name; a reference level has none."""
-    shared: dict[str, str]
-    """Columns by their levels whose name denotes another coefficient."""
-
-
-def read_released(folder: Path) -> ReleasedCoefficients:
-    """Read the tables of coefficients of a run.
-
-    Raises OutputError if there are none, or they are damaged.
-    """
-    single, errors = (_rows(folder, name) for name in ("coefficients", "coefficientserrors"))
-    try:
-        found = released_coefficients(single, errors)
-        _check_numbers(found)
-    except DAMAGED as error:
-        raise OutputError(f"The tables of coefficients in {folder} are damaged.") from error
-    return found
-
-
-def released_coefficients(
-    single: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]
-) -> ReleasedCoefficients:
-    """Read two tables, of coefficients and of their errors: a mapping for each row."""
-    coefficients = [row["coefficient"] for row in errors]
-    single = [row for row in single if row["chance"] != _WITHHELD]
-    names, shared = _names(errors)
-    return ReleasedCoefficients(
-        labels=tuple((row["view"], row["entry"]) for row in single),
-        values=_matrix(single, coefficients),
-        variances=_matrix(single, ["chance"])[:, 0],
-        chance=_matrix(errors, [f"chance {name}" for name in coefficients]),
-        noise=_matrix(errors, [f"noise {name}" for name in coefficients]),
-        design=_design(errors, coefficients),
-        entries=tuple(
-            CoefficientEntry(row["coefficient"], row["level"] or "", row["reference"] or "")
-            for row in errors
-        ),
-        freedom=float(errors[0]["freedom"]),
-        doubt=float(errors[0]["doubt"]),
-        names=names,
-        shared=shared,
-    )
 
 
 def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Table:
@@ -234,58 +153,6 @@ def _levels_of(released: ReleasedCoefficients, text: str) -> list[str]:
         if name.startswith(f"{text.strip()}=")
     ]
     return [text] if text.strip() in released.names or not own else own
-
-
-def _rows(folder: Path, name: str) -> list[dict[str, str]]:
-    found = sorted((folder / "tables").glob(f"desc-*glm{name}_results.tsv"))
-    if len(found) != 1:
-        raise OutputError(
-            f"{folder} has no table of all coefficients; run a 'glm' with contrasts: all."
-        )
-    rows = read_rows(found[0])
-    if not rows:
-        raise OutputError(f"{found[0]} has no lines; ask for the run's folder again.")
-    return rows
-
-
-def _check_numbers(found: ReleasedCoefficients) -> None:
-    """Raise a ValueError for what no run writes."""
-    scales = found.freedom, found.doubt
-    design = () if found.design is None else (found.design,)
-    for each in (found.values, found.variances, found.chance, found.noise, scales, *design):
-        if not np.isfinite(each).all():
-            raise ValueError("a number is not finite")
-    if not (found.variances.min() > 0 and found.freedom > 0 <= found.doubt):
-        raise ValueError("a variance is none")
-
-
-def _design(errors: Sequence[Mapping[str, Any]], coefficients: Sequence[str]) -> Array | None:
-    names = [f"design {name}" for name in coefficients]
-    return _matrix(errors, names) if names[0] in errors[0] else None
-
-
-def _matrix(rows: Sequence[Mapping[str, Any]], columns: list[str]) -> Array:
-    return np.array([[float(row[name]) for name in columns] for row in rows])
-
-
-def _names(errors: Sequence[Mapping[str, Any]]) -> tuple[dict[str, int | None], dict[str, str]]:
-    """Return coefficients by labels and by levels that only one column has; and shared names."""
-    found: dict[str, int | None] = {}
-    levels: dict[str, set[tuple[str, int | None]]] = {}
-    for number, row in enumerate(errors):
-        column = row["coefficient"].partition("=")[0]
-        for level, place in ((row["level"], number), (row["reference"], None)):
-            if level:
-                found[f"{column}={level}"] = place
-                levels.setdefault(level, set()).add((column, place))
-    found |= {row["coefficient"]: number for number, row in enumerate(errors)}
-    single = {level: next(iter(each)) for level, each in levels.items() if len(each) == 1}
-    shared = {
-        level: column
-        for level, (column, place) in single.items()
-        if level in found and found[level] != place
-    }
-    return {level: place for level, (_, place) in single.items()} | found, shared
 
 
 def _weights(released: ReleasedCoefficients, expression: str) -> Array:

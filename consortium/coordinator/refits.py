@@ -17,9 +17,10 @@ from consortium.base.array import Array
 from consortium.base.atomic import DAMAGED, write_json, write_text
 from consortium.base.formatting import count, percent
 from consortium.base.frozen_model import FrozenModel
-from consortium.coordinator.contrast import ReleasedCoefficients, effects_along, read_released
+from consortium.coordinator.contrast import effects_along
 from consortium.coordinator.refit import FittedModel, Refit, discovery_rates, fit_again
 from consortium.errors import OutputError
+from consortium.report.coefficients import ReleasedCoefficients, read_released
 from consortium.report.tables import cell_text, tab_separated
 from consortium.report.templating import plain_environment
 

@@ -232,9 +232,9 @@ class StudyResult:
         OutputError
             If the study did not release the second moment of its columns.
         """
-        from consortium.coordinator.contrast import released_coefficients
         from consortium.coordinator.refit import Refit, fit_again
         from consortium.kernels.contrast_regression import false_discovery
+        from consortium.report.coefficients import released_coefficients
 
         single, errors = (
             self._table(name).fillna(_MISSING).to_dict("records")

@@ -75,7 +75,8 @@ def contrast(
     from dataclasses import asdict
 
     from consortium.coordinator.console_tables import show_table
-    from consortium.coordinator.contrast import read_released, worked_out
+    from consortium.coordinator.contrast import worked_out
+    from consortium.report.coefficients import read_released
 
     found = worked_out(read_released(folder), expression)
     if as_json:

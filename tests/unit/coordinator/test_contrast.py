@@ -9,8 +9,9 @@ import statsmodels.api
 from scipy.stats import t as student
 
 from consortium.base.atomic import write_text
-from consortium.coordinator.contrast import compare_coefficients, joint, read_released, worked_out
+from consortium.coordinator.contrast import compare_coefficients, joint, worked_out
 from consortium.errors import OutputError, StudyError
+from consortium.report.coefficients import read_released
 from consortium.report.tables import write_tables
 from consortium.simulation.simulation import Simulation
 from tests.support.cases import sites_of

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consortium.coordinator.contrast import read_released
 from consortium.coordinator.refit import Refit, fit_again
 from consortium.errors import OutputError, StudyError
+from consortium.report.coefficients import read_released
 from consortium.report.tables import write_tables
 from consortium.simulation.simulation import Simulation
 from tests.support.cases import sites_of
