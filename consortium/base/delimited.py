@@ -24,6 +24,8 @@ _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"\x00")
 """Bytes in the beginning of a file in UTF-16 or UTF-32, with or without its mark."""
 _HEAD = 4
 """Number of bytes that decide about the encoding: within the header, so no row decides."""
+KEPT_COLUMN = "kept_at_the_hospital"
+"""Column of tables that no study may read, such as scores that contain a hospital's mean."""
 _LABELS = "participant_id"
 """Column of participants' labels in BIDS."""
 _FIRST_OF_LABELS = re.compile(
@@ -62,7 +64,8 @@ class DelimitedTable:
     ------
     TableError
         If the header can't be read, or while `rows` are read: a row has another width than the
-        header, or a quoted cell is not closed or is followed by other text.
+        header, or a quoted cell is not closed or is followed by other text. If the table has a
+        column that marks it as one that no study may read.
     """
 
     def __init__(
@@ -95,6 +98,14 @@ class DelimitedTable:
                 path,
                 "header",
                 f"line 1 must name the columns, and it is '{first.strip()}'. Delete line 1.",
+                line=1,
+            )
+        if KEPT_COLUMN in names:
+            raise TableError(
+                path,
+                "kept",
+                "a table of scores must not be used as data, because its participants depend on "
+                "each other. Use the values that the scores were computed from.",
                 line=1,
             )
         if len(names) == 1 and ";" in names[0]:

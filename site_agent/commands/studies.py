@@ -110,6 +110,39 @@ def posterior(
     out.print(f"{target / 'networks.html'} shows them; keep {target} as you keep the scans.")
 
 
+@app.command(rich_help_panel=STUDIES)
+def zscores(
+    source: Annotated[
+        Path,
+        typer.Argument(help="Output folder of a finished glm; with --chart also a study file."),
+    ],
+    target: Annotated[Path, typer.Argument(help="New folder of this hospital.")],
+    roster: RosterFile,
+    chart: Annotated[
+        Path | None,
+        typer.Option(help="Table of a published chart instead of the study's coefficients."),
+    ] = None,
+    among: Annotated[
+        str | None,
+        typer.Option(
+            help="Participants from whom this hospital's level is estimated, such as "
+            "'diagnosis=control' (default: all)."
+        ),
+    ] = None,
+    folder: Folder = Path(),
+) -> None:
+    """Write scores and harmonized values of this site's participants. Nothing is sent."""
+    from site_agent.zscores import write_zscores
+
+    with out.console.status("participants") as shown:
+        lines = write_zscores(
+            folder, source, roster, target, chart=chart, among=among, tell=shown.update
+        )
+    for line in lines:
+        out.print(line)
+    out.print(f"{target / 'zscores.tsv'} has the scores; keep {target} as you keep the scans.")
+
+
 @dataclass
 class _Question:
     """Request for confirmation, unless it was given with the command."""
