@@ -312,7 +312,7 @@ def open_table(path: Path, most: int, *, row_names: bool = True) -> Iterator[Del
         raise _not_opened(path, error) from error
 
 
-def table_of(path: Path, content: bytes) -> DelimitedTable:
+def table_in(path: Path, content: bytes) -> DelimitedTable:
     """Return the table in the content of a file, as `open_table` does.
 
     Parameters

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.open_cohort import OpenCohort, OpenDirections, OpenTable
 from consortium.base.array import Array
 from consortium.base.atomic import write_bytes
-from consortium.base.delimited import table_of
+from consortium.base.delimited import table_in
 from consortium.base.regular_file import regular
 from consortium.errors import DataError, TableError, printable
 
@@ -248,7 +248,7 @@ def _check_orthonormal(values: Array) -> None:
 
 def _table(path: Path) -> OpenTable:
     content = _content(path, _MOST_TABLE_BYTES)
-    table = table_of(path, content)
+    table = table_in(path, content)
     names = table.header
     cells = tuple(tuple(cell.strip() for cell in row.cells) for row in table.rows())
     if len(set(names)) < len(names):
