@@ -65,5 +65,5 @@ def home_scores(
         prior = np.square(between)
         kept = prior / (prior + np.square(errors))
         levels = location + kept * (np.where(counts > 0, levels, location) - location)
-        errors = np.sqrt(np.where(counts > 0, kept * np.square(errors), prior))
+        errors = np.sqrt(np.where(counts > 0, kept / known, prior))
     return HomeScores(values - expected - levels[:, None], levels, errors)
