@@ -14,7 +14,6 @@ from typing import cast
 import numpy as np
 
 from consortium.algorithms.base import Array
-from consortium.algorithms.glm.chart import coded_columns, own_values, read_chart
 from consortium.algorithms.glm.entries import Columns, resolve
 from consortium.algorithms.glm.formula import without_levels
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -28,6 +27,7 @@ from consortium.report.coefficients import read_released
 from consortium.space.study_space import study_space
 from consortium.study.spec import Study
 from site_agent.approval.folder import SiteFolder
+from site_agent.chart import coded_columns, own_values, read_chart
 from site_agent.data.people import left_out_here, site_tables
 from site_agent.loading.open import check_anybody, open_dataset
 from site_agent.networks import check_target

@@ -27,6 +27,7 @@ BY_HAND = {
     "consortium/coordinator/new_study_tables.py": ("tests/end_to_end/test_new_study.py",),
     "consortium/coordinator/open_cohort.py": ("tests/end_to_end/test_open_networks.py",),
     "consortium/report/coefficients.py": ("tests/unit/coordinator/test_contrast.py",),
+    "site_agent/chart.py": ("tests/end_to_end/test_site_zscores.py",),
     "site_agent/zscores.py": ("tests/end_to_end/test_site_zscores.py",),
     "consortium/base/delimited.py": ("tests/contract/inputs/test_tables.py",),
     "site_agent/advice.py": ("tests/contract/inputs/test_advice.py",),

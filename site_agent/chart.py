@@ -17,7 +17,10 @@ from consortium.algorithms.base import Array
 from consortium.algorithms.glm.entries import Columns, GlmEntry
 from consortium.errors import DataError
 
-OUTCOME, DEVIATION, LOCATION, BETWEEN = "outcome", "deviation", "location", "between"
+OUTCOME = "outcome"
+DEVIATION = "deviation"
+LOCATION = "location"
+BETWEEN = "between"
 _FIXED = (OUTCOME, DEVIATION, LOCATION, BETWEEN)
 _MISSING = ("", "n/a")
 
