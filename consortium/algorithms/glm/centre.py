@@ -30,6 +30,7 @@ from consortium.algorithms.glm.compare import (
 )
 from consortium.algorithms.glm.declared import compare_declared
 from consortium.algorithms.glm.estimation import ContrastRound, expected_of, known_effects
+from consortium.algorithms.glm.kernels.contrast_regression import estimate_effects
 from consortium.algorithms.glm.learned import persons_in, read_first_round
 from consortium.algorithms.glm.look import glm_counts, glm_norms, glm_slope_norms
 from consortium.algorithms.glm.parameters import GlmParameters
@@ -42,7 +43,6 @@ from consortium.algorithms.glm.result import (
     stopped_result,
 )
 from consortium.algorithms.glm.site import glm_contrast, glm_slope
-from consortium.kernels.contrast_regression import estimate_effects
 
 _EXAMPLE: Mapping[str, Any] = {
     "outcomes": "x",

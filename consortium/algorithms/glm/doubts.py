@@ -13,10 +13,10 @@ from consortium.algorithms.base import Array
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.declared import clipped_columns
 from consortium.algorithms.glm.estimation import cut_bias, known_effects
+from consortium.algorithms.glm.kernels.contrast_regression import Effects
 from consortium.algorithms.glm.kernels.with_open import contradicted
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.contrast_regression import Effects
 
 REPORTED = "reported"
 """State of an outcome whose numbers are not withheld."""

@@ -20,6 +20,13 @@ from consortium.algorithms.glm.choice import (
     cut_of,
     touched_of,
 )
+from consortium.algorithms.glm.kernels.contrast_regression import (
+    PRIOR_WIDTH,
+    ContrastSums,
+    Effects,
+    Estimates,
+    Expected,
+)
 from consortium.algorithms.glm.kernels.contrast_rows import (
     Coefficients,
     MeanSums,
@@ -39,13 +46,6 @@ from consortium.algorithms.glm.kernels.lost_tails import (
 from consortium.algorithms.glm.learned import Learned, block_of, sums_in
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.ring import clips_in, pair_weight
-from consortium.kernels.contrast_regression import (
-    PRIOR_WIDTH,
-    ContrastSums,
-    Effects,
-    Estimates,
-    Expected,
-)
 
 # Squared distance between initial and learned centre, in standard deviations, at which about
 # 63 % of the participants who would otherwise not be clipped are counted as clipped.

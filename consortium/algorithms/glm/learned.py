@@ -8,6 +8,7 @@ import numpy as np
 from consortium.algorithms.base import Array, PlannedRelease, Release
 from consortium.algorithms.coverage import ABSENT, places_by_part
 from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE, TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
 from consortium.algorithms.glm.kernels.learned_norms import (
     MISSING_WIDTH,
@@ -19,7 +20,6 @@ from consortium.algorithms.glm.kernels.learned_norms import (
 )
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.ring import pair_weight
-from consortium.kernels.contrast_regression import SITE_VARIANCE, TOTAL_DEVIATION
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import Block, BlocksBound

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from consortium.algorithms.base import Array
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
+from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
@@ -14,7 +15,6 @@ from consortium.algorithms.glm.open_table import OpenNorms
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count, number
-from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 
 _SHOWN = 10  # names in a sentence
 

@@ -12,6 +12,13 @@ from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN, clipped_at
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.groups import Groups
+from consortium.algorithms.glm.kernels.contrast_regression import (
+    SITE_VARIANCE,
+    TOTAL_DEVIATION,
+    expected_balance,
+    imbalance_variance,
+)
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.open_power import (
     caption_with_open,
@@ -21,14 +28,7 @@ from consortium.algorithms.glm.open_power import (
 from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.worth import POOLED
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import (
-    SITE_VARIANCE,
-    TOTAL_DEVIATION,
-    expected_balance,
-    imbalance_variance,
-)
 from consortium.kernels.release_worth import worth_of
-from consortium.kernels.shrinkage import shrinkage_factor
 
 DETECTABLE = 3.34
 """Least detectable effect divided by its standard error: for a power of 0.8 if a quarter of the

@@ -24,6 +24,7 @@ from consortium.algorithms.glm.doubts import (
     withheld_by,
 )
 from consortium.algorithms.glm.estimation import known_effects
+from consortium.algorithms.glm.kernels.contrast_regression import Effects, Estimates
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
@@ -43,7 +44,6 @@ from consortium.algorithms.glm.tables import (
     effects_table,
     image_views,
 )
-from consortium.kernels.contrast_regression import Effects, Estimates
 
 _MUCH_EXPLAINED = 0.1
 REFITS = (

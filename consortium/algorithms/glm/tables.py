@@ -7,9 +7,9 @@ import numpy as np
 from consortium.algorithms.base import MOST_ROWS, Array, Table
 from consortium.algorithms.findings import Cell
 from consortium.algorithms.glm.doubts import REPORTED
+from consortium.algorithms.glm.kernels.contrast_regression import Effects
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.contrast_regression import Effects
 
 COEFFICIENTS = "coefficients"
 ERRORS = "coefficients-errors"

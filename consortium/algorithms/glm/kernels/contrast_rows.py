@@ -8,11 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
-from consortium.algorithms.glm.kernels.lost_tails import LostTails
-from consortium.base.array import Array
-from consortium.kernels.clipped_squares import clipped_part
-from consortium.kernels.contrast_regression import (
+from consortium.algorithms.glm.kernels.clipped_squares import clipped_part
+from consortium.algorithms.glm.kernels.contrast_regression import (
     PRIOR_WIDTH,
     ContrastSums,
     Effects,
@@ -22,7 +19,10 @@ from consortium.kernels.contrast_regression import (
     freedom_of_squares,
     imbalance_variance,
 )
-from consortium.kernels.shrinkage import shrinkage_factor
+from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
+from consortium.algorithms.glm.kernels.lost_tails import LostTails
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
+from consortium.base.array import Array
 
 _LEAST_VARIANCE = 0.3  # least variance of a mean of outcomes, relative to the expected variance
 _USUAL_DOUBT = 0.3  # relative standard deviation of that expectation

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 from consortium.base.array import Array
-from consortium.kernels.shrinkage import shrinkage_factor
 
 LEAST_KEPT = 0.5
 """Smallest factor by which slopes are shrunk, for any amount of noise."""

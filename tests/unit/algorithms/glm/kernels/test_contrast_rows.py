@@ -5,6 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from consortium.algorithms.glm.kernels.contrast_regression import (
+    ContrastSums,
+    Expected,
+    estimate_effects,
+)
 from consortium.algorithms.glm.kernels.contrast_rows import (
     MeanSums,
     mean_effects,
@@ -12,7 +17,6 @@ from consortium.algorithms.glm.kernels.contrast_rows import (
 )
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
 from consortium.algorithms.glm.kernels.lost_tails import no_tails
-from consortium.kernels.contrast_regression import ContrastSums, Expected, estimate_effects
 
 PERSONS, OUTCOMES, COVARIATES = 1000.0, 8, 2
 AVERAGES = np.repeat(np.eye(2), 4, axis=1) / 4

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from scipy.linalg import fractional_matrix_power
 from scipy.stats import false_discovery_control
 
-from consortium.algorithms.glm.kernels.covariate_adjustment import CovariateSums, adjust
-from consortium.algorithms.glm.kernels.equal_correlation import correlation_power, root_diagonal
-from consortium.kernels.contrast_regression import (
+from consortium.algorithms.glm.kernels.contrast_regression import (
     ContrastSums,
     Expected,
     estimate_effects,
@@ -19,6 +17,8 @@ from consortium.kernels.contrast_regression import (
     shrink_gaussian,
     shrink_squares,
 )
+from consortium.algorithms.glm.kernels.covariate_adjustment import CovariateSums, adjust
+from consortium.algorithms.glm.kernels.equal_correlation import correlation_power, root_diagonal
 
 
 def exchangeable(entries, correlation):

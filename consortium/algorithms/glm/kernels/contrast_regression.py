@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr
 
+from consortium.algorithms.glm.kernels.clipped_squares import clipped_part
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 from consortium.base.array import Array
-from consortium.kernels.clipped_squares import clipped_part
-from consortium.kernels.shrinkage import shrinkage_factor
 
 SITE_VARIANCE = 0.25
 """τ²: prior mean of the fraction of an outcome's variance that is between sites."""
