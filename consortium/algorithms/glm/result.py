@@ -1,7 +1,10 @@
 """Tables, numbers, maps and texts of a finished study, from its estimates."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -33,7 +36,6 @@ from consortium.algorithms.glm.kernels.with_open import shrink_to_open
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.open_power import cohort_sentences
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import DETECTABLE, update_forecast
 from consortium.algorithms.glm.smooth import basis_sentences
 from consortium.algorithms.glm.tables import (
@@ -44,6 +46,9 @@ from consortium.algorithms.glm.tables import (
     effects_table,
     image_views,
 )
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 _MUCH_EXPLAINED = 0.1
 REFITS = (
@@ -63,7 +68,7 @@ class FurtherFindings:
 
 
 def effects_result(
-    plan: GlmPlan, found: Effects, learned: Learned, there: Centring, more: FurtherFindings
+    plan: Glm, found: Effects, learned: Learned, there: Centring, more: FurtherFindings
 ) -> Result:
     """Return arrays, numbers, tables and captions of a finished study.
 
@@ -132,9 +137,7 @@ def effects_result(
     return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
 
 
-def _with_open(
-    plan: GlmPlan, found: Effects, learned: Learned, withheld: Array
-) -> dict[str, Array]:
+def _with_open(plan: Glm, found: Effects, learned: Learned, withheld: Array) -> dict[str, Array]:
     """Return the open cohort's effects, and those of both, with errors; none if it has none."""
     if plan.open is None or not plan.open.knows_contrast:
         return {}
@@ -164,7 +167,7 @@ def _of_maps(arrays: dict[str, Array], withheld: Array) -> dict[str, Array]:
 
 
 def _more(
-    plan: GlmPlan,
+    plan: Glm,
     found: Effects,
     learned: Learned,
     more: FurtherFindings,
@@ -188,7 +191,7 @@ def _more(
 
 
 def _errors(
-    plan: GlmPlan, found: Effects, learned: Learned, there: Centring
+    plan: Glm, found: Effects, learned: Learned, there: Centring
 ) -> dict[str, float | int | str]:
     """Return the mean standard error and its components."""
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
@@ -202,7 +205,7 @@ def _errors(
     }
 
 
-def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
+def _basis(plan: Glm) -> dict[str, float | int | str]:
     """Return numbers on the smooth basis, if there is one."""
     if not isinstance(plan.likeness, BasisCorrelation):
         return {}
@@ -214,7 +217,7 @@ def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
     }
 
 
-def _counted(plan: GlmPlan, there: Centring) -> dict[str, float | int | str]:
+def _counted(plan: Glm, there: Centring) -> dict[str, float | int | str]:
     """Return the fraction of all participants with the contrast's level, if it was released."""
     groups = there.groups
     if plan.columns.slope:
@@ -231,7 +234,7 @@ def _learned(learned: Learned) -> dict[str, float | int | str]:
     }
 
 
-def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
+def remarks_of(plan: Glm) -> tuple[str, ...]:
     """Return sentences on further public numbers, and on details that are smoothed away."""
     return (
         *basis_sentences(plan.likeness),
@@ -256,7 +259,7 @@ def _arrays(found: Estimates, confidence: float, unit: float) -> dict[str, Array
     }
 
 
-def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring) -> Result:
+def stopped_result(plan: Glm, learned: Learned, reason: str, there: Centring) -> Result:
     """Return the result of a study that stops before its last round, as that would be useless."""
     explained = learned.adjustment.explained
     numbers: dict[str, float | int | str] = {
@@ -273,14 +276,14 @@ def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring
     return Result({}, numbers, captions=captions)
 
 
-def _loadings(plan: GlmPlan, values: Array) -> Array:
+def _loadings(plan: Glm, values: Array) -> Array:
     """Return values in the rows of the outcomes, and 0 elsewhere."""
     found = np.zeros((plan.shape.features, 1))
     found[plan.columns.outcomes, 0] = values
     return found
 
 
-def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
+def _images(plan: Glm, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
     """Return maps of every statistic for outcomes that are images, with discoveries coloured."""
     name = plan.parameters.contrast
     maps = _maps(arrays, effect_meaning(plan))
@@ -317,7 +320,7 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     }
 
 
-def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[str, ...]) -> str:
+def _headline(plan: Glm, significant: Array, error: float, counted: tuple[str, ...]) -> str:
     """Return the number of discoveries, the mean standard error, and warnings on counts."""
     name = plan.parameters.contrast
     rate = 100 * plan.parameters.discoveries
