@@ -12,7 +12,7 @@ import consortium
 from consortium.algorithms import REGISTRY
 
 ROOT = Path(consortium.__file__).parents[1]
-SHARED = ("consortium.algorithms.", "consortium.kernels.")
+SHARED = ("consortium.algorithms", "consortium.kernels")
 """Modules whose texts may reach the users of any analysis that imports them."""
 NAMED = re.compile(r"\banalysis\.([a-z_]+)")
 

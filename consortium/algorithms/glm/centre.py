@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from consortium.algorithms import coverage
 from consortium.algorithms.base import (
     MOST_ROWS,
     AnalysisPlan,
@@ -31,7 +32,6 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
 )
-from consortium.algorithms.coverage import COVERAGE_SHARE, absent_block
 from consortium.algorithms.glm.centring import counted_centring, expected_centring
 from consortium.algorithms.glm.choice import (
     BELOW,
@@ -296,7 +296,7 @@ class Glm(AnalysisPlan[GlmParameters]):
     def look_share(self) -> float:
         """r_N: share of the budget for location, scale and missing values of the outcomes."""
         known = LOOK_SHARE if self.parameters.norms.complete else BLIND_LOOK_SHARE
-        return known + (COVERAGE_SHARE if self.parameters.gaps else 0.0)
+        return known + (coverage.SHARE if self.parameters.gaps else 0.0)
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
@@ -393,8 +393,8 @@ class Glm(AnalysisPlan[GlmParameters]):
         part = self.look_share
         blocks = list[Block]()
         if gaps:
-            part = part - COVERAGE_SHARE
-            blocks = [absent_block(self.outcomes, gaps)]
+            part = part - coverage.SHARE
+            blocks = [coverage.absent_block(self.outcomes, gaps)]
         return [
             Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
             Block("kept", 1, 1.0, 1.0, KEPT_PART * part),

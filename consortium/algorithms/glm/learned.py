@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from consortium.algorithms import coverage
 from consortium.algorithms.base import Array, PlannedRelease, Release
-from consortium.algorithms.coverage import ABSENT, places_by_part
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE, TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
@@ -177,11 +177,13 @@ def _shares(
     plan: Glm, sums: dict[str, Array], noise: dict[str, float], participants: float
 ) -> EstimatedShares:
     """Return the estimated shares of participants who have each outcome; 1 without gaps."""
-    if ABSENT not in sums:
+    if coverage.ABSENT not in sums:
         return EstimatedShares(np.ones(plan.outcomes), np.zeros(plan.outcomes))
     parameters = plan.parameters
-    parts = places_by_part(parameters.views, plan.shape, parameters.outcome_views)
-    return estimate_shares(1 - sums[ABSENT] / participants, noise[ABSENT] / participants, parts)
+    parts = coverage.places_by_part(parameters.views, plan.shape, parameters.outcome_views)
+    return estimate_shares(
+        1 - sums[coverage.ABSENT] / participants, noise[coverage.ABSENT] / participants, parts
+    )
 
 
 def _adjust(

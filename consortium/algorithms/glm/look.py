@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from consortium.algorithms import coverage
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.coverage import ABSENT
 from consortium.algorithms.glm.in_parts import (
     OutcomePart,
     Outcomes,
@@ -119,14 +119,18 @@ def _look(plan: Glm, data: SiteData, blocks: BlocksBound, people: Persons) -> di
     one, other = ring_of(data.person_hashes)
     factors = factors_within(reach, outcomes.sizes) * kept
     squares = dict[int | None, Array]()
-    names = {"location", ABSENT} & {block.name for block in blocks.blocks}
+    names = {"location", coverage.ABSENT} & {block.name for block in blocks.blocks}
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
         turned = part.turned * kept
         apart = person_columns(turned, one) - person_columns(turned, other)
         squares[part.rows.start] = np.square(apart).sum(axis=0)  # the same if asked again
         found = {"location": turned * factors}
-        missing = {ABSENT: (~part.known & kept).astype(np.float64)} if ABSENT in names else {}
+        missing = (
+            {coverage.ABSENT: (~part.known & kept).astype(np.float64)}
+            if coverage.ABSENT in names
+            else {}
+        )
         return found | missing
 
     sums = outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names})

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from consortium.algorithms import coverage
 from consortium.algorithms.base import Array, Captions, Result, Table
-from consortium.algorithms.coverage import coverage_map, withheld_sentence
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import (
     Centring,
@@ -112,7 +112,7 @@ def effects_result(
         *doubt_sentences(doubts, plan.outcomes),
         _headline(plan, significant, error, counted),
         *contradicted_sentences(plan, learned),
-        *filter(None, [withheld_sentence(lacking)]),
+        *filter(None, [coverage.withheld_sentence(lacking)]),
     )
     captions = Captions(
         "contrast",
@@ -304,7 +304,7 @@ def _images(plan: Glm, arrays: dict[str, Array], significant: Array) -> dict[str
                 threshold=hidden if stat == "t" else 0.0,
             )
         if "coverage" in arrays:
-            found[f"{view}_coverage"] = coverage_map(arrays["coverage"][rows], view)
+            found[f"{view}_coverage"] = coverage.share_map(arrays["coverage"][rows], view)
     return found
 
 
