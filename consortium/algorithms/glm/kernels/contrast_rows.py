@@ -15,6 +15,7 @@ from consortium.algorithms.glm.kernels.contrast_regression import (
     Effects,
     Estimates,
     Expected,
+    chance_of_squares,
     effects_of,
     freedom_of_squares,
     imbalance_variance,
@@ -160,7 +161,7 @@ def mean_effects(
     own = np.square(averages).sum(axis=1)
     usual = (averages @ found.variances) * (correlation + (1 - correlation) * own)
     usual = np.maximum(usual, 1e-12 * expected.squares)
-    noise = means.noise["squares"] ** 2 + 2.4 * usual**2 / expected.persons
+    noise = means.noise["squares"] ** 2 + usual**2 * chance_of_squares(expected.persons)
     chance = np.maximum(_drawn(means.squares, noise, usual, usual), _LEAST_VARIANCE * usual)
     clipped = found.variances * (1.0 - found.lost)
     total = float(np.square(clipped).sum() + np.square(chance).sum())
