@@ -358,8 +358,8 @@ def test_a_plan_without_the_studys_promise_is_refused():
     [
         ({"levels": {"genes": 9.0}}, "above the participant's"),
         ({"levels": {"genes": 0.0}}, "greater than 0"),
-        ({"epsilon": 7.0}, "not those of privacy"),
-        ({"delta": None}, "not those of privacy"),
+        ({"epsilon": 7.0}, "must be that of privacy"),
+        ({"delta": None}, "must be that of privacy"),
         ({"dependence": 1.5}, "less than or equal to 1"),
         ({"target": "y", "protects": "entry", "radii": {"scan": 1.0}}, "radii"),
         ({"randomize": "some"}, "randomize"),
