@@ -23,7 +23,6 @@ from consortium.algorithms.base import (
     MOST_ROWS,
     AnalysisPlan,
     AnyPlaces,
-    Array,
     Case,
     Local,
     PlannedRelease,
@@ -77,6 +76,7 @@ from consortium.algorithms.glm.result import (
 from consortium.algorithms.glm.ring import log_block, squares_block
 from consortium.algorithms.glm.site import glm_contrast, glm_slope
 from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly_alike
+from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks

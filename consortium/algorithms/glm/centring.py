@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array, PlannedRelease, Release
+from consortium.algorithms.base import PlannedRelease, Release
 from consortium.algorithms.glm.groups import Groups, capped_weights
 from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, estimate_proportions
+from consortium.base.array import Array
 from consortium.privacy.block_bounds import BlocksBound
 
 if TYPE_CHECKING:

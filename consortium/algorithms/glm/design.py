@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 
-from consortium.algorithms.base import Array
 from consortium.algorithms.glm.choice import (
     BALANCE_SHARE,
     CLIPPED,
@@ -42,6 +41,7 @@ from consortium.algorithms.glm.kernels.covariate_adjustment import (
 )
 from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, count_variances
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
+from consortium.base.array import Array
 
 _MOST_FOR_MEANS = 0.3  # largest share of a slope's budget
 _SHARED_EFFECT = 0.3  # public standard deviations: its loss by clipping counts as an error

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.declared import clipped_columns
 from consortium.algorithms.glm.estimation import cut_bias, known_effects
 from consortium.algorithms.glm.kernels.contrast_regression import Effects
 from consortium.algorithms.glm.kernels.with_open import contradicted
 from consortium.algorithms.glm.learned import Learned
+from consortium.base.array import Array
 
 if TYPE_CHECKING:
     from consortium.algorithms.glm.centre import Glm

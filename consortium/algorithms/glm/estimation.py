@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array, PlannedRelease, Release
+from consortium.algorithms.base import PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.choice import (
     cut_of,
@@ -48,6 +48,7 @@ from consortium.algorithms.glm.kernels.lost_tails import (
 )
 from consortium.algorithms.glm.learned import Learned, block_of, sums_in
 from consortium.algorithms.glm.ring import clips_in, pair_weight
+from consortium.base.array import Array
 
 if TYPE_CHECKING:
     from consortium.algorithms.glm.centre import Glm

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consortium.algorithms import coverage
-from consortium.algorithms.base import Array, PlannedRelease, Release
+from consortium.algorithms.base import PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE, TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
@@ -21,6 +21,7 @@ from consortium.algorithms.glm.kernels.learned_norms import (
     squared_norm_ratio,
 )
 from consortium.algorithms.glm.ring import pair_weight
+from consortium.base.array import Array
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import Block, BlocksBound

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consortium.algorithms import coverage
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Query, SiteData
 from consortium.algorithms.glm.in_parts import (
     OutcomePart,
     Outcomes,
@@ -28,6 +28,7 @@ from consortium.algorithms.glm.persons import (
 )
 from consortium.algorithms.glm.ring import most_log_in, ring_of
 from consortium.algorithms.glm.rows import WithinUnits, rows_of
+from consortium.base.array import Array
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import clip_columns, clip_factors, clip_values, finite_values

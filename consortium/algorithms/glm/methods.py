@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from consortium.algorithms.base import Array
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
@@ -16,6 +15,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.open_table import OpenNorms
 from consortium.algorithms.glm.parameters import GlmParameters
+from consortium.base.array import Array
 from consortium.base.formatting import count, number
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Query, SiteData
 from consortium.algorithms.glm.declared import clipped_columns
 from consortium.algorithms.glm.groups import capped_weights
 from consortium.algorithms.glm.open_table import Curve
@@ -22,6 +22,7 @@ from consortium.algorithms.glm.rows import (
     within_units,
 )
 from consortium.algorithms.units import Units
+from consortium.base.array import Array
 from consortium.privacy.clipping import clip_columns
 
 if TYPE_CHECKING:

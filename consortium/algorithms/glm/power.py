@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from consortium.algorithms.base import Array, Expectation, Table
+from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN, clipped_at
@@ -29,6 +29,7 @@ from consortium.algorithms.glm.open_power import (
     rows_with_open,
 )
 from consortium.algorithms.worth import POOLED
+from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.release_worth import worth_of
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from consortium.algorithms import coverage
-from consortium.algorithms.base import Array, Captions, Result, Table
+from consortium.algorithms.base import Captions, Result, Table
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import (
     Centring,
@@ -46,6 +46,7 @@ from consortium.algorithms.glm.tables import (
     effects_table,
     image_views,
 )
+from consortium.base.array import Array
 
 if TYPE_CHECKING:
     from consortium.algorithms.glm.centre import Glm

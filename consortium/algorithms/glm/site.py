@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Query, SiteData
 from consortium.algorithms.glm.in_parts import (
     OutcomePart,
     Outcomes,
@@ -27,6 +27,7 @@ from consortium.algorithms.glm.persons import (
 )
 from consortium.algorithms.glm.ring import Pairs, clips_in, ring_of
 from consortium.algorithms.glm.rows import rows_of
+from consortium.base.array import Array
 from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import (

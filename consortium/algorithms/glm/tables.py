@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import MOST_ROWS, Array, Table
+from consortium.algorithms.base import MOST_ROWS, Table
 from consortium.algorithms.findings import Cell
 from consortium.algorithms.glm.doubts import REPORTED
 from consortium.algorithms.glm.kernels.contrast_regression import Effects
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
+from consortium.base.array import Array
 
 if TYPE_CHECKING:
     from consortium.algorithms.glm.centre import Glm

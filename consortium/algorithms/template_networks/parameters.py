@@ -38,7 +38,7 @@ class TemplateNetworksParameters(AnalysisParameters):
             raise FieldError(
                 "open",
                 "the maps of template_networks can't confirm those of an open cohort. Use "
-                "algorithm: group_ica with analysis.open, whose maps may become templates",
+                "algorithm: group_ica, whose maps may become templates",
             )
         return values
 
