@@ -12,7 +12,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 import consortium
-import site_agent
+import site_agent.config
+import site_agent.policy.policy
 from consortium.algorithms import REGISTRY
 from consortium.base.frozen_model import FrozenModel
 from consortium.errors import ConsortiumError
@@ -167,7 +168,7 @@ def numbers(annotation: Any) -> Iterator[Any]:
         yield True
     elif origin is Annotated:
         yield from numbers(inner[0])
-    elif origin in (Union, UnionType):
+    elif origin in (Union, UnionType) and bool not in inner:
         yield from (value for each in inner for value in numbers(each))
     elif origin is dict:
         yield from ({"north": value} for value in numbers(inner[1]))
