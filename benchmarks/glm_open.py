@@ -29,9 +29,9 @@ from benchmarks.real import AGES, THICKNESS, read
 from benchmarks.timing import Tally, command, heading, line
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.centre import Glm
+from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.open_cohort import OpenTable
-from consortium.kernels.contrast_regression import SITE_VARIANCE
 from consortium.views.table import TableView
 
 Flags = NDArray[np.bool_]

@@ -14,10 +14,10 @@ from benchmarks.studies import result_of
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release, Result, Shape
 from consortium.algorithms.glm.centre import Glm
+from consortium.algorithms.glm.kernels.contrast_regression import false_discovery
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.open_cohort import OpenTable
 from consortium.engine.unit_counts import UnitCounts
-from consortium.kernels.contrast_regression import false_discovery
 from consortium.privacy.gdp import mu_of
 from consortium.privacy.lattice import Lattice
 from consortium.simulation.array_data import ArrayData

@@ -7,29 +7,12 @@ kind of fault and nothing of the data, may cross a site's border.
 
 from __future__ import annotations
 
-import re
-
 _MOST = 4000
-_SENTENCE = re.compile(r"\. (?=[A-Z])")
 
 
 def printable(text: object, most: int = _MOST) -> str:
     """Return another party's text, cut, and with a mark instead of each unprintable character."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:most])
-
-
-def split_remedy(error: object) -> tuple[str, str]:
-    """Split an error into its fault and its remedy, each without a full stop at its end.
-
-    The remedy is all that follows the first sentence, or the last part of a single sentence with a
-    semicolon. It is empty if there is neither.
-    """
-    text = str(error).rstrip(".")
-    what, *remedy = _SENTENCE.split(text, maxsplit=1)
-    if not remedy:
-        what, _, last = text.rpartition("; ")
-        remedy = [last] if what else []
-    return what or text, "".join(remedy)
 
 
 class ConsortiumError(Exception):

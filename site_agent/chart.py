@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from consortium.algorithms.base import Array
 from consortium.algorithms.glm.entries import Columns, GlmEntry
+from consortium.base.array import Array
 from consortium.errors import DataError
 
 OUTCOME = "outcome"

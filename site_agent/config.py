@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from consortium.base.frozen_model import FrozenModel, first_problem
+from consortium.base.frozen_model import FieldError, FrozenModel, first_problem
 from consortium.base.model_file import read_model, write_model
 from consortium.errors import ConfigurationError
 from consortium.exchange import Exchange, open_exchange
@@ -40,7 +40,7 @@ class Alias(FrozenModel):
         values = [value for own in self.levels.values() for value in own]
         twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
-            raise ValueError(f"levels: '{twice[0]}' means two levels; let each value mean one")
+            raise FieldError("levels", f"'{twice[0]}' means two levels; let each value mean one")
         return self
 
 
@@ -114,9 +114,9 @@ class SiteConfig(FrozenModel):
     @model_validator(mode="after")
     def _memory_is_something(self) -> Self:
         if self.most_memory is not None and self.most_memory < _LEAST_MEMORY:
-            raise ValueError(
-                "memory: less than 100 MB is not enough for a participant's scan; give more, or "
-                "none"
+            raise FieldError(
+                "memory",
+                "less than 100 MB is not enough for a participant's scan; give more, or none",
             )
         return self
 
@@ -124,9 +124,9 @@ class SiteConfig(FrozenModel):
     def _cluster_has_an_address(self) -> Self:
         cluster = self.engine in ("dask", "ray")
         if cluster and self.engine_address is None:
-            raise ValueError(f"engine_address: engine {self.engine} needs its cluster's address")
+            raise FieldError("engine_address", f"engine {self.engine} needs its cluster's address")
         if not cluster and self.engine_address is not None:
-            raise ValueError(f"engine_address: engine {self.engine} has none; name dask or ray")
+            raise FieldError("engine_address", f"engine {self.engine} has none; name dask or ray")
         return self
 
     @property
@@ -168,7 +168,7 @@ class SiteConfig(FrozenModel):
                 nominal_participants=nominal_participants,
             )
         except ValidationError as error:
-            raise ConfigurationError(first_problem(error, cls, "; correct it")) from error
+            raise ConfigurationError(first_problem(error, cls)) from error
 
     @classmethod
     def load(cls, folder: Path) -> Self:

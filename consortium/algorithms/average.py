@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
+from consortium.algorithms import coverage
 from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.average_parameters import AverageParameters
 from consortium.algorithms.average_result import average_result, mean_noise
@@ -29,7 +30,6 @@ from consortium.algorithms.base import (
     Run,
     SiteData,
 )
-from consortium.algorithms.coverage import ABSENT, COVERAGE_SHARE, absent_block, clip_absent
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.errors import PrivacyError
 from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
@@ -62,10 +62,10 @@ def _mean_squares(_plan: object, data: SiteData, query: Query, bound: Bound) -> 
 def _covered_volume(_plan: object, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Return means over units of their clipped volume, and of indicators of voxels equal to 0."""
     del query
-    norms = bound.block("mean").norm, bound.block(ABSENT).norm
+    norms = bound.block("mean").norm, bound.block(coverage.ABSENT).norm
     part = partial(_sum_covered, data.features, data.unit, norms)
     mean, absent = sum_over_persons(data, part, (2, data.features)) / data.units
-    return bound.join({"mean": mean, ABSENT: absent})
+    return bound.join({"mean": mean, coverage.ABSENT: absent})
 
 
 def _covered_squares(_plan: object, data: SiteData, query: Query, bound: BlocksBound) -> Array:
@@ -79,8 +79,8 @@ def _covered_squares(_plan: object, data: SiteData, query: Query, bound: BlocksB
     vectors = _vectors(data)
     absent = ~np.isfinite(vectors)
     moments = _moments(np.where(absent, 0.0, vectors), bound.block("moments").spread / 2.0)
-    missing = clip_absent(absent, bound.block(ABSENT).norm).sum(axis=1)
-    return bound.join({"moments": moments / data.units, ABSENT: missing / data.units})
+    missing = coverage.clip_absent(absent, bound.block(coverage.ABSENT).norm).sum(axis=1)
+    return bound.join({"moments": moments / data.units, coverage.ABSENT: missing / data.units})
 
 
 def _reach(bound: Bound) -> float:
@@ -120,7 +120,7 @@ def _sum_covered(
     for block in blocks:
         volumes = _volumes(block, unit)
         total[0] += clip_columns(volumes, norms[0]).sum(axis=1, dtype=np.float64)
-        total[1] += clip_absent(volumes == 0, norms[1]).sum(axis=1)
+        total[1] += coverage.clip_absent(volumes == 0, norms[1]).sum(axis=1)
     return total
 
 
@@ -194,11 +194,11 @@ class Average(AnalysisPlan[AverageParameters]):
         """Bound of the means, with squares of feature vectors, and of the missing entries."""
         norm = self.parameters.bound
         entries = self.shape.features
-        left = 1 - COVERAGE_SHARE
+        left = 1 - coverage.SHARE
         own = Block("mean", entries, norm, 2.0 * norm, left)
         if self.shape.views:
             own = Block("moments", 2 * entries, math.sqrt(1.5) * norm, 2.0 * norm, left)
-        return bound_blocks([own, absent_block(entries, self.parameters.most_missing)])
+        return bound_blocks([own, coverage.absent_block(entries, self.parameters.most_missing)])
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the standard error of an entry, from only noise to the largest sampling error.

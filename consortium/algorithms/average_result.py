@@ -7,15 +7,9 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.special import ndtri
 
+from consortium.algorithms import coverage
 from consortium.algorithms.average_parameters import AverageParameters
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
-from consortium.algorithms.coverage import (
-    ABSENT,
-    COVERAGE_CAPTION,
-    coverage_map,
-    places_by_part,
-    withheld_sentence,
-)
 from consortium.algorithms.findings import Cell, Finding, ImageSet, State
 from consortium.base.formatting import count
 from consortium.kernels.entry_variances import entry_variances
@@ -84,7 +78,7 @@ def average_result(
         numbers["withheld"] = int(estimated.withheld.sum())
         arrays["coverage"] = shares.values[:, None]
         meaning = "Mean over the participants of these sites who have the value."
-    headline = _headline(found, floor), withheld_sentence(estimated.withheld)
+    headline = _headline(found, floor), coverage.withheld_sentence(estimated.withheld)
     words = Captions("mean", " ".join(filter(None, headline)), meaning, found=bool(found.any()))
     if not shape.views:
         images = _images(estimated, floor, meaning)
@@ -101,9 +95,9 @@ def _shares(
 ) -> EstimatedShares | None:
     if not isinstance(bound, BlocksBound):
         return None
-    present = 1 - bound.split(release.values)[ABSENT]
-    noise = bound.deviations(release.deviation)[ABSENT]
-    return estimate_shares(present, noise, places_by_part(parameters.views, shape))
+    present = 1 - bound.split(release.values)[coverage.ABSENT]
+    noise = bound.deviations(release.deviation)[coverage.ABSENT]
+    return estimate_shares(present, noise, coverage.places_by_part(parameters.views, shape))
 
 
 def _estimated(
@@ -173,7 +167,7 @@ def _images(estimated: Estimated, floor: float, meaning: str) -> dict[str, Image
         ),
     }
     shares = estimated.shares
-    return found | ({} if shares is None else {"coverage": coverage_map(shares.values)})
+    return found | ({} if shares is None else {"coverage": coverage.share_map(shares.values)})
 
 
 def _coverage_images(
@@ -185,7 +179,7 @@ def _coverage_images(
         painted = view.mesh_files is not None or (view.is_image and view.maps_file is None)
         if painted and view.most_missing:
             values = shares.values[shape.view_slice(view.name, "features")]
-            found[f"{view.name}_coverage"] = coverage_map(values, view.name)
+            found[f"{view.name}_coverage"] = coverage.share_map(values, view.name)
     return found
 
 
@@ -208,5 +202,5 @@ def _table(parameters: AverageParameters, shape: Shape, estimated: Estimated) ->
         f"noise and chance; found are those that differ from zero, all together at {percent} %.",
         columns if estimated.shares is None else (*columns, "coverage"),
         tuple(rows),
-        about={"coverage": COVERAGE_CAPTION} if estimated.shares is not None else {},
+        about={"coverage": coverage.CAPTION} if estimated.shares is not None else {},
     )

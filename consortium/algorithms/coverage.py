@@ -21,15 +21,15 @@ from consortium.views import AnyView
 
 ABSENT = "gaps"
 """Name of the block."""
-COVERAGE_SHARE = 0.02
+SHARE = 0.02
 """Fraction of the budget (of μ²): standard errors of complete data grow by 1 %."""
-COVERAGE_CAPTION = (
+CAPTION = (
     "Share of the participants who have each value, estimated from noisy counts. Values of which "
     "it is below a half are withheld, and are 0 in the other maps."
 )
 
 
-def absent_block(entries: int, gaps: float, share: float = COVERAGE_SHARE) -> Block:
+def absent_block(entries: int, gaps: float, share: float = SHARE) -> Block:
     """Return the block that counts the participants who lack each entry.
 
     Parameters
@@ -86,12 +86,10 @@ def _places_of(view: AnyView | None, name: str, size: int, shape: Shape) -> Arra
     return None if places is None or len(places.coordinates) != size else places.coordinates
 
 
-def coverage_map(values: Array, view: str = "") -> ImageSet:
+def share_map(values: Array, view: str = "") -> ImageSet:
     """Return the map of the share of participants who have each value, of a view or of series."""
     entities = {"stat": "coverage"}
-    return ImageSet(
-        values[:, None], COVERAGE_CAPTION, ("coverage",), entities, view=view, drawn=False
-    )
+    return ImageSet(values[:, None], CAPTION, ("coverage",), entities, view=view, drawn=False)
 
 
 def withheld_sentence(withheld: Array) -> str:

@@ -44,7 +44,7 @@ class Units(FrozenModel):
     @model_validator(mode="after")
     def _of_something(self) -> Units:
         if self.family is None and not self.sessions:
-            raise ValueError("units: give 'family', the column of families, or 'sessions: true'")
+            raise ValueError("give 'family', the column of families, or 'sessions: true'")
         return self
 
     @property

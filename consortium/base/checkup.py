@@ -10,7 +10,7 @@ from typing import Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from consortium.errors import ConsortiumError, split_remedy
+from consortium.errors import ConsortiumError
 
 SCARCE = 200 << 20
 LITTLE = 2 << 30
@@ -26,9 +26,9 @@ class Check:
     """Subject of the check."""
     state: Literal["ok", "warn", "fail"]
     message: str
-    """One sentence, which is shown only to the user."""
+    """One sentence, which is shown only to the user; an error's message has its own remedy."""
     remedy: str = ""
-    """What to do, if anything."""
+    """What to do, if anything that the message does not state."""
 
     @property
     def line(self) -> str:
@@ -63,8 +63,7 @@ def run_check(name: str, look: Callable[[], Check]) -> Check:
     try:
         return look()
     except ConsortiumError as error:
-        message, remedy = split_remedy(error)
-        return Check(name, "fail", f"{message}.", f"{remedy}." if remedy else "")
+        return Check(name, "fail", str(error))
     except Exception as error:  # a doctor does not fall ill
         message = f"It can't be looked at ({type(error).__name__}: {error})."
         return Check(name, "fail", message, "Check the folder's rights, or report this as a fault.")

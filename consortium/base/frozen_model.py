@@ -7,25 +7,49 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from consortium.base.expected_values import FieldPlace, expected_value, field_place, given_value
 
 _KIND = re.compile(r"\w+_(type|parsing)|int_from_float|none_required|literal_error")
 """Types of errors about values of another kind."""
-_LIMIT = re.compile(
-    r"finite_number|(greater|less)_than(_equal)?|(string_)?too_(short|long)"
-    r"|string_pattern_mismatch|int_parsing_size"
-)
-"""Types of errors about values of the right kind."""
+_MOST_NAME = 80
+"""Number of characters of an unknown field's name that an error repeats."""
+_NO_SCHEMA = ("default", "metadata", "expected", "serialization")
+"""Entries of a schema that contain values."""
 _Problem = Mapping[str, Any]
+
+
+class FieldError(ValueError):
+    """A field's value that contradicts others: raised by a validator of the whole model.
+
+    Parameters
+    ----------
+    field : str
+        Name in a file, as seen from the model: a field, or one of a section in it.
+    sentence : str
+        Requirement, given value and remedy, without the field's name and a full stop.
+    """
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(f"{field}: {sentence}")
+        self.field = field
+        self.sentence = sentence
 
 
 def _printable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("this is one line of printable characters; correct it")
+        raise ValueError("must be a single line of printable characters")
     return text
 
 
@@ -33,10 +57,37 @@ Line = Annotated[str, AfterValidator(_printable)]
 """Text that a hospital's people read as it is: nothing in it moves their screen or ends a line."""
 
 
+def _number(value: Any) -> Any:
+    """Return the value of a number, which is not a boolean: pydantic itself reads true as 1."""
+    if isinstance(value, bool):
+        raise PydanticKnownError("int_type")
+    return value
+
+
+_CHECKED = no_info_before_validator_function(_number, {"type": "int"})["function"]
+
+
+def _without_booleans(node: Any) -> Any:
+    """Return a schema in which every number is checked by `_number` first."""
+    if isinstance(node, list):
+        return [_without_booleans(each) for each in node]
+    if not isinstance(node, dict) or node.get("function") == _CHECKED:
+        return node
+    inside = {key: node[key] if key in _NO_SCHEMA else _without_booleans(node[key]) for key in node}
+    if node.get("type") in ("int", "float"):
+        return no_info_before_validator_function(_number, cast("CoreSchema", inside))
+    return inside
+
+
 class FrozenModel(BaseModel):
-    """A value with checked fields: unknown ones are errors, and so are infinities."""
+    """A value with checked fields: unknown ones, infinities and booleans as numbers are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return pydantic's own schema, in which numbers are not booleans."""
+        return cast("CoreSchema", _without_booleans(handler(source)))
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
@@ -83,8 +134,9 @@ def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
 def first_problem(
     error: ValidationError,
     model: type[BaseModel],
-    remedy: str = "",
     parts: Mapping[str, type[BaseModel]] | None = None,
+    *,
+    secret: bool = False,
 ) -> str:
     """State in a sentence which field of a model is wrong.
 
@@ -92,25 +144,36 @@ def first_problem(
     ----------
     model : type of BaseModel
         The model that raised the error.
-    remedy : str, optional
-        Added to a problem without a remedy of its own.
     parts : mapping of str to type of BaseModel, optional
         Models of those of its fields that are annotated with a base class only.
+    secret : bool
+        Whether the given value is left out, because it may be a password.
     """
     problems: list[_Problem] = [*error.errors(include_url=False)]
     problems.sort(key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name explains
-    places = [field_place(model, problem["loc"], parts or {}) for problem in problems]
+    places = [_place(model, problem, parts or {}) for problem in problems]
     problem, place = _furthest(problems, places)
     kind = problem["type"]
     field = place.path
     if kind == "extra_forbidden":
-        return f"field '{field}' is unknown; remove it or correct its name."
+        return f"field '{field[:_MOST_NAME]}' is unknown; remove it or correct its name."
     if kind == "missing":
         return f"field '{field}' is missing; add it."
-    if _KIND.fullmatch(kind) or _LIMIT.fullmatch(kind):
-        return f"{field} must be {_wanted(problem, place)}, got {given_value(problem['input'])}."
-    text = f"{_own_words(problem)}{'' if kind == 'value_error' else remedy}"
-    return f"field '{field}': {text}." if field else f"{text}."
+    if text := _own_words(problem):
+        return f"field '{field}': {text}." if field else f"{text}."
+    given = "" if secret else f", got {given_value(problem['input'])}"
+    return f"{field or 'the content'} must be {_wanted(problem, place)}{given}."
+
+
+def _place(
+    model: type[BaseModel], problem: _Problem, parts: Mapping[str, type[BaseModel]]
+) -> FieldPlace:
+    """Return the field of a problem, which a validator of several fields names itself."""
+    place = field_place(model, problem["loc"], parts)
+    cause = problem.get("ctx", {}).get("error")
+    if not isinstance(cause, FieldError):
+        return place
+    return FieldPlace(f"{place.path}.{cause.field}".removeprefix("."), Any)
 
 
 def _furthest(
@@ -139,11 +202,16 @@ def _wanted(problem: _Problem, place: FieldPlace) -> str:
 
 
 def _own_words(problem: _Problem) -> str:
-    """Return the message of a problem, or pydantic's in plain form."""
+    """Return a problem's sentence; empty if a value is not of the field's kind or in its limits."""
     if problem["type"] == "union_tag_invalid":
         context = problem["ctx"]
         key = context["discriminator"].strip("'")
         return f"{key} '{context['tag']}' is not known; choose one of {context['expected_tags']}"
     if problem["type"] == "union_tag_not_found":
         return f"{problem['ctx']['discriminator']} is missing; add it"
-    return str(problem["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "value_error":
+        cause = problem["ctx"]["error"]
+        return cause.sentence if isinstance(cause, FieldError) else str(cause)
+    return {"json_invalid": "it must be JSON", "invalid_key": "its name must be text"}.get(
+        problem["type"], ""
+    )

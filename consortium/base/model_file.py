@@ -37,7 +37,7 @@ def read_model(path: Path, model: type[_Model]) -> _Model:
     try:
         return model.model_validate(values or {})
     except ValidationError as error:
-        problem = first_problem(error, model, "; correct it")
+        problem = first_problem(error, model)
         raise ConfigurationError(f"{path}: {problem}") from error
 
 

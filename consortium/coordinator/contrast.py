@@ -7,9 +7,13 @@ import numpy as np
 from scipy.special import fdtrc, stdtrit
 
 from consortium.algorithms.base import Table
+from consortium.algorithms.glm.kernels.contrast_regression import (
+    Estimates,
+    false_discovery,
+    tested_effects,
+)
 from consortium.base.array import Array
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import Estimates, false_discovery, tested_effects
 from consortium.report.coefficients import ReleasedCoefficients
 
 _TERM = re.compile(

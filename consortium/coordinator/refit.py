@@ -16,11 +16,11 @@ from pydantic import Field
 
 from consortium.algorithms.base import Table
 from consortium.algorithms.glm.formula import factors, without_levels, written_out
+from consortium.algorithms.glm.kernels.contrast_regression import Estimates, false_discovery
 from consortium.base.array import Array
 from consortium.base.frozen_model import FrozenModel
 from consortium.coordinator.contrast import effects_along, interval
 from consortium.errors import OutputError, StudyError
-from consortium.kernels.contrast_regression import Estimates, false_discovery
 from consortium.report.coefficients import ReleasedCoefficients
 
 _NAMES = ("coefficient", "reference", "view", "entry")

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
-from consortium.base.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel, first_problem
 from consortium.base.strict_yaml import PlainYamlError, parse_yaml
 from consortium.errors import ConfigurationError
 
@@ -78,12 +78,9 @@ def load_credentials(path: Path, model: type[_Model]) -> _Model:
     try:
         found = model.model_validate(values)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(map(str, problem["loc"])) or "all"
+        problem = first_problem(error, model, secret=True)
         fields = ", ".join(model.model_fields)
-        raise ConfigurationError(
-            f"{path}: field '{field[:40]}': {problem['msg']}; the fields are {fields}."
-        ) from None
+        raise ConfigurationError(f"{path}: {problem} The fields are {fields}.") from None
     named = {name: value for name, value in found if isinstance(value, Path)}
     return found.model_copy(
         update={name: _beside(path, name, value) for name, value in named.items()}

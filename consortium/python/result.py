@@ -232,8 +232,8 @@ class StudyResult:
         OutputError
             If the study did not release the second moment of its columns.
         """
+        from consortium.algorithms.glm.kernels.contrast_regression import false_discovery
         from consortium.coordinator.refit import Refit, fit_again
-        from consortium.kernels.contrast_regression import false_discovery
         from consortium.report.coefficients import released_coefficients
 
         single, errors = (

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from consortium.base.atomic import write_json
-from consortium.base.frozen_model import FrozenModel
+from consortium.base.frozen_model import FrozenModel, first_problem
 from consortium.errors import OutputError
 from consortium.privacy.loss import Scheme
 
@@ -227,10 +227,10 @@ def read_privacy_report(path: Path) -> PrivacyReport:
     except OSError as error:
         raise OutputError(f"{path} can't be read; check the output folder.") from error
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in problem["loc"]) or "report"
-        msg = f"{path}: {field}: {problem['msg']}; write the report again from the transcript."
-        raise OutputError(msg) from error
+        problem = first_problem(error, PrivacyReport)
+        raise OutputError(
+            f"{path}: {problem} Write the report again from the transcript."
+        ) from error
 
 
 def _check_sites(report: PrivacyReport) -> None:

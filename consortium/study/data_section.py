@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from consortium.base.frozen_model import FrozenModel, Line
+from consortium.base.frozen_model import FieldError, FrozenModel, Line
 from consortium.views.base import BesideName
 from consortium.views.meshes import CORTEX, MESHES, SURFACES, MeshFiles, MeshName
 
@@ -234,29 +234,30 @@ class DataSection(Section):
     def _fits_a_mesh(self) -> DataSection:
         if self.mesh_files is None or self.mesh is None:
             if self.surfaces or self.cortex:
-                raise ValueError("mesh: surfaces and cortex are of a mesh; name it")
+                raise FieldError("mesh", "surfaces and cortex are of a mesh; name it")
             return self
         self.mesh_files.check()
         if self.space != MESHES[self.mesh].space:
-            raise ValueError(f"space: {self.mesh} has a space of its own; leave space out")
+            raise FieldError("space", f"{self.mesh} has a space of its own; leave space out")
         if self.atlas and not self.atlas.endswith(_LABELS):
-            raise ValueError(
-                f"atlas: on a mesh it is a file of labels of CIFTI, with {_LABELS} as its name's "
-                "end; name one, or leave it out"
+            raise FieldError(
+                "atlas",
+                f"on a mesh it is a file of labels of CIFTI, with {_LABELS} as its name's "
+                "end; name one, or leave it out",
             )
         fields = type(self).model_fields
         named = [n for n in _OF_VOXELS if getattr(self, n) not in (fields[n].default, 0)]
         if named:
-            raise ValueError(
-                f"{named[0]}: it is for voxels, and the series are on the mesh {self.mesh}; leave "
-                "it out"
+            raise FieldError(
+                named[0],
+                f"it is for voxels, and the series are on the mesh {self.mesh}; leave it out",
             )
         return self
 
     @model_validator(mode="after")
     def _one_cohort(self) -> DataSection:
         if "+" in self.space and "cohort" in self.entities:
-            raise ValueError("entities: 'cohort' is given by space; leave it out of one of them")
+            raise FieldError("entities", "'cohort' is given by space; leave it out of one of them")
         return self
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from pydantic import (
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisParameters
-from consortium.base.frozen_model import Line
+from consortium.base.frozen_model import FieldError, Line
 from consortium.errors import StudyError
 from consortium.privacy.loss import Scheme, boost_text
 from consortium.study.data_section import DataSection, Section
@@ -186,13 +186,10 @@ class Study(Section):
 
     @field_validator("title", "license", "authors")
     @classmethod
-    def _printable(cls, said: str | tuple[str, ...], info: ValidationInfo) -> str | tuple[str, ...]:
+    def _printable(cls, said: str | tuple[str, ...]) -> str | tuple[str, ...]:
         lines = (said,) if isinstance(said, str) else said
         if not all(line.isprintable() and len(line) <= 200 for line in lines):
-            raise ValueError(
-                f"{info.field_name}: must be one line of at most 200 printable characters; "
-                "correct it"
-            )
+            raise ValueError("must be one line of at most 200 printable characters; correct it")
         return said
 
     @field_validator("sites")
@@ -231,15 +228,16 @@ class Study(Section):
         privacy = self.privacy
         data = self.data
         if self.fewest > len(self.sites):
-            raise ValueError(
-                f"quorum: {self.quorum} sites can't be there of {len(self.sites)}; lower it"
+            raise FieldError(
+                "quorum", f"{self.quorum} sites can't be there of {len(self.sites)}; lower it"
             )
         missing = privacy.colluding_sites + privacy.dropouts
         if privacy.scheme != "none" and missing >= self.fewest:
-            raise ValueError(
-                f"privacy: {privacy.colluding_sites} colluding and {privacy.dropouts} missing "
+            raise FieldError(
+                "privacy",
+                f"{privacy.colluding_sites} colluding and {privacy.dropouts} missing "
                 f"sites leave none of {self.fewest}; lower colluding_sites or dropouts, or raise "
-                "quorum"
+                "quorum",
             )
         self._check_sizes()
         self._check_checkers()
@@ -247,22 +245,25 @@ class Study(Section):
         self._check_columns()
         self.analysis.check_sites(self.sites)
         if REGISTRY[self.algorithm].needs_means and not self.features and data.detrend != "none":
-            raise ValueError(
-                f"data.detrend: {data.detrend!r} takes every subject's mean away, which is what "
-                f"{self.algorithm} asks for; set detrend: none"
+            raise FieldError(
+                "data.detrend",
+                f"{data.detrend!r} takes every subject's mean away, which is what "
+                f"{self.algorithm} asks for; set detrend: none",
             )
         if privacy.unit == "timepoint" and data.volumes is not None:
-            raise ValueError(
-                "data.volumes: it leaves participants out by their numbers of volumes, so one "
+            raise FieldError(
+                "data.volumes",
+                "it leaves participants out by their numbers of volumes, so one "
                 "volume would decide about all others of a participant; for unit timepoint leave "
-                "it out, and state 'volumes'"
+                "it out, and state 'volumes'",
             )
         if privacy.unit == "timepoint" and data.mixes_volumes:
-            raise ValueError(
-                f"data: {' and '.join(data.mixes_volumes)} mix a participant's volumes, so "
+            raise FieldError(
+                "data",
+                f"{' and '.join(data.mixes_volumes)} mix a participant's volumes, so "
                 "replacing one volume changes all; for unit timepoint set detrend: none, "
                 "standardize: none, and leave out confounds, high_pass and low_pass, or protect "
-                "unit subject"
+                "unit subject",
             )
         return self
 
@@ -271,13 +272,13 @@ class Study(Section):
             return
         lacking = [site for site in self.sites if site not in self.participants]
         if lacking:
-            raise ValueError(
-                f"participants: a nominal number is required for each site, and {lacking[0]} has "
-                "none; add it"
+            raise FieldError(
+                "participants",
+                f"a nominal number is required for each site, and {lacking[0]} has none; add it",
             )
         self.analysis.check_sizes(self.participants)
         if self.features and self.volumes is not None:
-            raise ValueError("volumes: feature vectors have no volumes; leave it out")
+            raise FieldError("volumes", "feature vectors have no volumes; leave it out")
 
     def _check_columns(self) -> None:
         read: dict[tuple[str, str], str] = {}
@@ -285,74 +286,82 @@ class Study(Section):
             for file, column in view.columns_read:
                 other = read.setdefault((file, column), view.name)
                 if other != view.name:
-                    raise ValueError(
-                        f"features: views {other} and {view.name} both name {column} of {file}; "
-                        "leave it out of one of them"
+                    raise FieldError(
+                        "features",
+                        f"views {other} and {view.name} both name {column} of {file}; "
+                        "leave it out of one of them",
                     )
 
     def _check_checkers(self) -> None:
         wanted = self.verification.checkers
         privacy = self.privacy
         if self.verification.open and (privacy.exact or privacy.scheme != "cape"):
-            raise ValueError(
-                "verification.open: open vectors require correlated noise of a stated variance; "
-                "leave open out, or set scheme: cape and boost: 10000"
+            raise FieldError(
+                "verification.open",
+                "open vectors require correlated noise of a stated variance; "
+                "leave open out, or set scheme: cape and boost: 10000",
             )
         if not wanted:
             return
         if not self.adds_again:
-            raise ValueError(
-                "verification.checkers: no site can show a sum without seeing single sites' "
-                "vectors; set checkers: 0, or scheme: cape with boost: exact, or open: true"
+            raise FieldError(
+                "verification.checkers",
+                "no site can show a sum without seeing single sites' "
+                "vectors; set checkers: 0, or scheme: cape with boost: exact, or open: true",
             )
         if not privacy.colluding_sites < wanted <= self.fewest:
-            raise ValueError(
-                f"verification.checkers: {wanted} sites show nothing where "
+            raise FieldError(
+                "verification.checkers",
+                f"{wanted} sites show nothing where "
                 f"{privacy.colluding_sites} may collude, or are more than the {self.fewest} that "
-                "take part; set a number between"
+                "take part; set a number between",
             )
 
     def _check_views(self) -> None:
         takes = REGISTRY[self.algorithm].takes
         if takes == "series" and self.features:
-            raise ValueError(
-                f"features: {self.algorithm} works on image series, not on feature vectors; leave "
-                "features out"
+            raise FieldError(
+                "features",
+                f"{self.algorithm} works on image series, not on feature vectors; leave "
+                "features out",
             )
         if takes == "features" and not self.features:
-            raise ValueError(
-                f"features: {self.algorithm} works on feature vectors of participants; name at "
-                "least one view"
+            raise FieldError(
+                "features",
+                f"{self.algorithm} works on feature vectors of participants; name at "
+                "least one view",
             )
         if self.features and self.privacy.unit != "subject":
-            raise ValueError(
-                "privacy.unit: feature vectors belong to participants; set unit: subject"
+            raise FieldError(
+                "privacy.unit", "feature vectors belong to participants; set unit: subject"
             )
         data = self.data
         report = self.report
         if data.mesh and self.features:
-            raise ValueError(
-                "data.mesh: it is for series, and the study is of feature vectors; leave it out, "
-                "and name a view of source: surface"
+            raise FieldError(
+                "data.mesh",
+                "it is for series, and the study is of feature vectors; leave it out, "
+                "and name a view of source: surface",
             )
         if data.mesh and (report.atlas or report.networks):
-            raise ValueError(
-                "report: its atlas and networks have voxels, and the maps are on a mesh; leave "
-                "them out"
+            raise FieldError(
+                "report",
+                "its atlas and networks have voxels, and the maps are on a mesh; leave them out",
             )
         for view in self.features:
             if why := view.unfit(data.standardize, bool(data.atlas)):
-                raise ValueError(why)
+                raise why
         may = self.analysis.may_lack
         gaps = [v.name for v in self.features if v.stated_gaps and v.name not in may]
         if gaps:
-            raise ValueError(
-                f"features: view '{gaps[0]}' has gaps, and only outcomes of glm may have them, or "
-                "views of average. Set gaps: 0."
+            raise FieldError(
+                "features",
+                f"view '{gaps[0]}' has gaps, and only outcomes of glm may have them, or "
+                "views of average. Set gaps: 0.",
             )
         names = [view.name for view in self.features]
         if len(set(names)) < len(names):
-            raise ValueError("features: two views have one name; name each differently")
+            raise FieldError("features", "two views have one name; name each differently")
 
     @property
     def heading(self) -> str:

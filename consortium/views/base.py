@@ -20,7 +20,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from consortium.base.frozen_model import FrozenModel, Line
+from consortium.base.frozen_model import FieldError, FrozenModel, Line
 from consortium.views.column import Column
 from consortium.views.meshes import MeshFiles
 
@@ -132,7 +132,7 @@ class BaseView(FrozenModel):
         del size
         return 0.0, 1.0
 
-    def unfit(self, standardize: str, atlas: bool) -> str:
-        """Return why the preparation of images removes its values, and a remedy; or nothing."""
+    def unfit(self, standardize: str, atlas: bool) -> FieldError | None:
+        """Return why the preparation of images removes its values, or None."""
         del standardize, atlas
-        return ""
+        return None

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from consortium.base.formatting import count
+from consortium.base.frozen_model import FieldError
 from consortium.views.base import BaseView, Label
 
 MOST_ENTRIES = 1_000_000
@@ -65,39 +66,45 @@ class EegView(BaseView):
     @model_validator(mode="after")
     def _complete(self) -> EegView:
         if len(set(self.channels)) < len(self.channels):
-            raise ValueError("channels: a channel is named twice")
+            raise FieldError("channels", "a channel is named twice")
         if self.reference == "average" and len(self.channels) < 2:
-            raise ValueError(
-                "reference: the average of one channel is that channel, and nothing would be left; "
-                "set as-recorded or name more channels"
+            raise FieldError(
+                "reference",
+                "the average of one channel is that channel, and nothing would be left; "
+                "set as-recorded or name more channels",
             )
         if self.measure == "erp" and not self.events:
-            raise ValueError("events: name the events that epochs are cut around")
+            raise FieldError("events", "name the events that epochs are cut around")
         if self.measure == "band-power" and not self.bands:
-            raise ValueError("bands: name at least one band, as alpha: [8, 12]")
+            raise FieldError("bands", "name at least one band, as alpha: [8, 12]")
         if self.start >= self.stop:
-            raise ValueError("start: it must be before stop")
+            raise FieldError("start", "it must be before stop")
         if self.measure == "erp" and self.baseline and round(self.start * self.rate) >= 0:
-            raise ValueError("start: a baseline needs time before 0; lower it or set baseline: no")
+            raise FieldError(
+                "start", "a baseline needs time before 0; lower it or set baseline: no"
+            )
         for name, (low, high) in self.bands.items():
             if high - low < NARROWEST or low < self.filter[0] or high > self.filter[1]:
-                raise ValueError(
-                    f"bands: {name} must be {NARROWEST:g} Hz wide or more, and in the pass band of "
-                    "'filter'; widen one of them"
+                raise FieldError(
+                    "bands",
+                    f"{name} must be {NARROWEST:g} Hz wide or more, and in the pass band of "
+                    "'filter'; widen one of them",
                 )
         span = round((self.stop - self.start) * self.rate) if self.measure == "erp" else 0
         if len(self.channels) * (span + len(self.bands)) > MOST_ENTRIES:
-            raise ValueError(
-                f"channels: the view has more than {MOST_ENTRIES} entries; lower the rate, or name "
-                "fewer channels"
+            raise FieldError(
+                "channels",
+                f"the view has more than {MOST_ENTRIES} entries; lower the rate, or name "
+                "fewer channels",
             )
         pairs = [self.filter, *self.bands.values()]
         if any(not 0 <= low < high for low, high in pairs):
-            raise ValueError("filter, bands: give the lower frequency first")
+            raise FieldError("bands", "in filter and bands, give the lower frequency first")
         if 2 * stop_edge(max(high for _, high in pairs)) > self.rate:
-            raise ValueError(
-                "rate: it must be at least 2.5 times every frequency, to avoid aliasing above "
-                "the filter's pass band; raise it"
+            raise FieldError(
+                "rate",
+                "it must be at least 2.5 times every frequency, to avoid aliasing above "
+                "the filter's pass band; raise it",
             )
         return self
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from consortium.base.formatting import count
+from consortium.base.frozen_model import FieldError
 from consortium.errors import StudyError
 from consortium.views.base import BaseView, BesideName, Label
 
@@ -70,18 +71,19 @@ class FmriView(BaseView):
     def _complete(self) -> FmriView:
         has = self.components is not None
         if self.measure != "connectivity" and (self.measure == "components") != has:
-            raise ValueError(
-                "'components' names a file of maps, for measure: components or connectivity only"
+            raise FieldError(
+                "components", "names a file of maps, for measure: components or connectivity only"
             )
         if (self.measure == "image") != (self.image is not None):
-            raise ValueError("'image' names the end of file names, for measure: image only")
+            raise FieldError("image", "names the end of file names, for measure: image only")
         if self.measure != "image" and (self.gaps or self.zero_is_missing):
-            raise ValueError(
-                f"gaps: gaps and zero_is_missing require measure: image, got {self.measure}. Leave "
-                "them out."
+            raise FieldError(
+                "gaps",
+                f"gaps and zero_is_missing require measure: image, got {self.measure}. Leave "
+                "them out.",
             )
         if not 0 <= self.band[0] < self.band[1]:
-            raise ValueError("band: give the lower frequency first")
+            raise FieldError("band", "give the lower frequency first")
         return self
 
     @property
@@ -176,13 +178,16 @@ class FmriView(BaseView):
             return (scale, scale / 4) if strengths else (0.0, scale)
         return (0.5, 0.125) if strengths else super().usual(size)
 
-    def unfit(self, standardize: str, atlas: bool) -> str:
+    def unfit(self, standardize: str, atlas: bool) -> FieldError | None:
         """Return why amplitudes would all be one, or pairs of voxels too many."""
         if self.measure == "amplitude" and standardize == "voxel" and not atlas:
-            return "data.standardize: 'voxel' makes every amplitude one; set subject or none"
-        if self.is_of_edges and not (self.components or atlas):
-            return (
-                f"features: view '{self.name}' measures connectivity, which is between regions or "
-                "maps; name data.atlas, or the view's components"
+            return FieldError(
+                "data.standardize", "'voxel' makes every amplitude one; set subject or none"
             )
-        return ""
+        if self.is_of_edges and not (self.components or atlas):
+            return FieldError(
+                "features",
+                f"view '{self.name}' measures connectivity, which is between regions or "
+                "maps; name data.atlas, or the view's components",
+            )
+        return None

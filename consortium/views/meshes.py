@@ -7,6 +7,8 @@ Source: the numbers of vertices are FreeSurfer's (Fischl et al. 1999) and those 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from consortium.base.frozen_model import FieldError
+
 MeshName = Literal["fsLR-32k", "fsaverage5", "fsaverage6"]
 Pair = tuple[str, str]
 """Files of the left and of the right hemisphere."""
@@ -62,11 +64,12 @@ class MeshFiles(NamedTuple):
         return (*(self.surfaces or ()), *(self.cortex or ()))
 
     def check(self) -> None:
-        """Raise ValueError if surfaces are not named that no package carries."""
+        """Raise FieldError if surfaces are not named that no package carries."""
         if self.surfaces is None and self.mesh != BUILT_IN:
-            raise ValueError(
-                f"surfaces: those of {self.mesh} are in no package; name a GIFTI file of each "
-                "hemisphere next to the study file"
+            raise FieldError(
+                "surfaces",
+                f"those of {self.mesh} are in no package; name a GIFTI file of each "
+                "hemisphere next to the study file",
             )
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from consortium.base.formatting import count
+from consortium.base.frozen_model import FieldError
 from consortium.views.base import BaseView, BesideName
 from consortium.views.column import Column
 
@@ -88,9 +89,10 @@ class TableView(BaseView):
     @model_validator(mode="after")
     def _regions_are_meant(self) -> TableView:
         if any(_REGION in name for name in self.columns) != bool(self.regions):
-            raise ValueError(
-                "columns: a name with '*' and 'regions' belong together, as 'lh_*_thickness' with "
-                "regions: desikan; give both, or neither"
+            raise FieldError(
+                "columns",
+                "a name with '*' and 'regions' belong together, as 'lh_*_thickness' with "
+                "regions: desikan; give both, or neither",
             )
         many = 0
         nodes = len(self._regions)
@@ -101,7 +103,7 @@ class TableView(BaseView):
         named = [name for name, _ in self.single_columns] if self.regions else []
         twice = [x for all_ in (self._regions, named) for x, n in Counter(all_).items() if n > 1]
         if twice:
-            raise ValueError(f"columns: {twice[0]} appears twice; name each column once")
+            raise FieldError("columns", f"{twice[0]} appears twice; name each column once")
         return self
 
     @property

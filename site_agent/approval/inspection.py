@@ -14,7 +14,7 @@ from rich.table import Table
 
 from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
-from consortium.errors import ConsortiumError, DataError, StudyError, split_remedy
+from consortium.errors import ConsortiumError, DataError, StudyError
 from consortium.membership.consent import post_consent
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.privacy.mechanism import HEADROOM
@@ -278,8 +278,7 @@ def _planned(asked: Study, space: Space, problems: list[str]) -> Plan | None:
         check_slots(asked, plan.shape, [stage.release for stage in plan.stages])
         return plan
     except ConsortiumError as error:
-        what, _ = split_remedy(error)
-        problems.append(f"{what}; ask the coordinator to correct the study.")
+        problems.append(f"{error} Ask the coordinator to correct the study.")
         return None
 
 

@@ -14,7 +14,7 @@ from consortium.base.checkup import Check, Surroundings, disk, prefect_server, r
 from consortium.base.formatting import count, number
 from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, Names
 from consortium.engine.queries import read_announcement
-from consortium.errors import ConsortiumError, ExchangeError, ProtocolError, split_remedy
+from consortium.errors import ConsortiumError, ExchangeError, ProtocolError
 from consortium.exchange import Exchange
 from consortium.exchange.checkup import SET_IT, SLOW, check_probe, compared_clock, directory_of
 from consortium.exchange.modes import shared_directory
@@ -311,9 +311,8 @@ def _study(folder: Path, config: SiteConfig, study: Study) -> Check:
     problems = [str(error) for error in refusals(Policy.load(folder), study, None, request)]
     if not problems:
         return Check("study", "ok", f"The policy allows '{study.study}'{used}.")
-    message, remedy = split_remedy(problems[0])
-    more = f" ({len(problems) - 1} more)" if problems[1:] else ""
-    return Check("study", "fail", f"{message}{more}.", f"{remedy}.")
+    more = f"Further reasons for a refusal: {len(problems) - 1}." if problems[1:] else ""
+    return Check("study", "fail", problems[0], more)
 
 
 def _used_up(folder: Path, ledger: Ledger, study: Study, centres: Collection[str]) -> str:

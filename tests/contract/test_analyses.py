@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from consortium import algorithms
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.base import Query
+from consortium.algorithms.base import AnalysisPlan, Query
 from consortium.base.frozen_model import field_texts
 from consortium.engine.queries import encode_query
 from consortium.engine.session import check_planned, own_answers
@@ -70,9 +70,11 @@ PARTS = (
     *("separation", "tables", "result", "with_open", "open_forecast", "forecast", "centre"),
     "at_home",
 )
-"""Of an analysis that is a folder: each imports only from those before it. `parameters`, `plan`
-and `centre` are in all, `site`, `result` and `forecast` in most; the others are what was too long
-for its part."""
+"""Of an analysis that is a folder: each imports only from those before it. `parameters` and
+`centre` are in all, `site`, `result` and `forecast` in most; the others are what was too long for
+its part. `plan` holds a class of its own only in those of TWINS."""
+TWINS = ("group_ica", "template_networks")
+"""These have two classes: one for the releases, which parts import, and its heir in `centre`."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 OF_ITS_SITE = ("network_accuracy",)
@@ -119,12 +121,38 @@ def test_a_part_of_an_analysis_imports_only_from_the_parts_before_it(folder):
     here = f"consortium.algorithms.{folder}"
     for path in (FOLDER / folder).glob("[!_]*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        named = _take_class_of_annotations(tree)
+        assert named <= {(f"{here}.centre", REGISTRY[folder].__name__)}, path
         modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
         inside = {module.removeprefix(f"{here}.") for module in modules if here in module}
         own = {part for part in inside if part.partition(".")[0] != "kernels"}
         assert here not in modules
         assert own <= set(PARTS[: PARTS.index(path.stem)]), path
     assert (FOLDER / folder / "parameters.py").exists()
+    assert (FOLDER / folder / "plan.py").exists() == (folder in TWINS)
+
+
+def _take_class_of_annotations(tree):
+    """Remove the imports for type checkers from a module; return their modules and names."""
+    for_checkers = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    tree.body = [node for node in tree.body if node not in for_checkers]
+    found = [each for node in for_checkers for each in node.body]
+    return {(each.module, name.name) for each in found for name in each.names}
+
+
+@every_analysis
+def test_an_analysis_is_one_class_with_its_own_plan_and_run(name):
+    """Its parts take the class itself, so a reader looks in one place for every attribute."""
+    algorithm = REGISTRY[name]
+    home = algorithm.__module__.removesuffix(".centre")
+    heirs = algorithm.__mro__[: algorithm.__mro__.index(AnalysisPlan)]
+    own = [base for base in heirs if base.__module__.startswith(home)]
+    assert own[:1] == [algorithm]
+    assert len(own) == (2 if name in TWINS else 1)
 
 
 @pytest.mark.parametrize("folder", sorted(p.parent.name for p in FOLDER.glob("*/__init__.py")))

@@ -12,21 +12,28 @@ import consortium
 from consortium.algorithms import REGISTRY
 
 ROOT = Path(consortium.__file__).parents[1]
-SHARED = ("consortium.algorithms.", "consortium.kernels.")
+SHARED = ("consortium.algorithms", "consortium.kernels")
 """Modules whose texts may reach the users of any analysis that imports them."""
 NAMED = re.compile(r"\banalysis\.([a-z_]+)")
 
 
 @cache
 def imported(module: str) -> frozenset[str]:
-    """Return the modules of analyses and kernels that a module imports, itself included."""
-    found = {module}
-    for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SHARED):
-            names = (f"{node.module}.{name.name}" for name in node.names)
-            for each in (str(node.module), *names):
-                if path_of(each).exists():
-                    found |= imported(each)
+    """Return the modules of analyses and kernels that a module imports, itself included.
+
+    Modules that are imported for annotations also count: they belong to the same analysis.
+    """
+    found = set[str]()
+    ahead = [module]
+    while ahead:
+        each = ahead.pop()
+        if each in found or not path_of(each).exists():
+            continue
+        found.add(each)
+        for node in ast.walk(tree_of(each)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SHARED):
+                names = (f"{node.module}.{name.name}" for name in node.names)
+                ahead += [str(node.module), *names]
     return frozenset(found)
 
 

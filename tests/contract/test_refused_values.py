@@ -1,14 +1,21 @@
 """A study file's field with a wrong kind of value is refused with all kinds that it may have."""
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pytest
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+import consortium
+import site_agent.config
+import site_agent.policy.policy
 from consortium.algorithms import REGISTRY
+from consortium.base.frozen_model import FrozenModel
 from consortium.errors import ConsortiumError
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
@@ -81,7 +88,7 @@ def test_a_wrong_kind_is_refused_with_the_field_and_all_its_kinds(name, field, a
     assert not [said for said in told if INTERNALS.search(said.replace(field, ""))]
     assert all(said.startswith("study.yaml: ") and said.endswith(".") for said in told)
     whole = [said for said in told if said.startswith(f"study.yaml: analysis.{field} must be ")]
-    own = [said for said in told if f"field 'analysis': {field}: must be " in said]
+    own = [said for said in told if f"field 'analysis.{field}': must be " in said]
     assert whole + own
     for said in whole:
         assert said.count(f"analysis.{field}") == 1
@@ -151,3 +158,112 @@ def test_a_text_that_moves_the_screen_is_repeated_in_plain_characters():
 
 def test_the_fields_of_every_analysis_are_tried():
     assert {each.values[0] for each in FIELDS} == set(REGISTRY)
+
+
+def numbers(annotation: Any) -> Iterator[Any]:
+    """Yield a value with true in each place of an annotation that a number may be in."""
+    origin = get_origin(annotation)
+    inner = get_args(annotation)
+    if annotation in (int, float):
+        yield True
+    elif origin is Annotated:
+        yield from numbers(inner[0])
+    elif origin in (Union, UnionType) and bool not in inner:
+        yield from (value for each in inner for value in numbers(each))
+    elif origin is dict:
+        yield from ({"north": value} for value in numbers(inner[1]))
+    elif origin in (tuple, list):
+        for place, kind in enumerate(inner):
+            size = 1 if inner[-1] is Ellipsis else len(inner)
+            for value in numbers(kind):
+                yield [value if at == place else 1 for at in range(size)]
+
+
+def models(base: type[BaseModel] = FrozenModel) -> Iterator[type[BaseModel]]:
+    """Yield every model of the product that a user or a party writes."""
+    for model in base.__subclasses__():
+        if model.__module__.startswith(("consortium", "site_agent")):
+            yield model
+        yield from models(model)
+
+
+BOOLEANS = [
+    pytest.param(model, field.alias or key, value, id=f"{model.__name__}-{key}-{at}")
+    for model in dict.fromkeys(models())
+    for key, field in model.model_fields.items()
+    if field.annotation is not None
+    for at, value in enumerate(numbers(field.annotation))
+]
+
+
+@pytest.mark.parametrize(("model", "field", "value"), BOOLEANS)
+def test_true_is_not_a_number_in_any_field_of_any_model(
+    model: type[BaseModel], field: str, value: Any
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        model.model_validate({field: value})
+    kinds = {each["type"] for each in caught.value.errors() if each["loc"][:1] == (field,)}
+    assert "int_type" in kinds
+
+
+def test_the_models_with_numbers_are_tried() -> None:
+    tried = {each.values[0] for each in BOOLEANS}
+    assert len(tried) > 25
+    assert {REGISTRY[name].Parameters for name in ("pca", "glm", "cca")} < tried
+
+
+def test_a_flag_is_still_true_or_false() -> None:
+    assert REGISTRY["glm"].Parameters.model_fields["anyway"].annotation is bool
+    study = written("glm")
+    assert refusals({**study, "analysis": {**study["analysis"], "anyway": True}}) == []
+
+
+def raised() -> Iterator[str]:
+    """Yield the beginning of every sentence that is raised as a plain ValueError."""
+    for package in (consortium, site_agent):
+        for path in Path(package.__file__).parent.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                match node:
+                    case ast.Raise(exc=ast.Call(func=ast.Name(id="ValueError"), args=[text])):
+                        parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+                        yield str(parts[0].value) if isinstance(parts[0], ast.Constant) else ""
+
+
+def test_a_validator_states_its_field_as_data_so_that_it_is_named_once() -> None:
+    sentences = list(raised())
+    assert len(sentences) > 40
+    assert [text for text in sentences if re.match(r"[a-z_.]+: ", text)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "told"),
+    [
+        (
+            "glm",
+            {"analysis": {"contrasts": {"a": "b", "c": "d"}}},
+            (
+                "study.yaml: field 'analysis.contrasts': must be one name with its column, such "
+                "as 'patients: diagnosis', or 'all', from which others are computed afterwards."
+            ),
+        ),
+        (
+            "average",
+            {"quorum": 9},
+            "study.yaml: field 'quorum': 9 sites can't be there of 4; lower it.",
+        ),
+        (
+            "average",
+            {"data": {"mesh": "fsaverage5", "space": "fsLR"}},
+            "study.yaml: field 'data.space': fsaverage5 has a space of its own; leave space out.",
+        ),
+    ],
+)
+def test_a_contradiction_names_its_field_once(
+    name: str, changed: dict[str, Any], told: str
+) -> None:
+    study = written(name)
+    inside = {
+        key: {**study.get(key, {}), **value} if isinstance(value, dict) else value
+        for key, value in changed.items()
+    }
+    assert refusals({**study, **inside}) == [told]

@@ -18,16 +18,17 @@ variances and use half of the bound's square; the best rule has the accuracy tha
 
 import math
 from collections.abc import Generator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import ClassVar, Self
 
 import numpy as np
 
+from consortium.algorithms.admm.graph import Edge, neighbours, study_edges
 from consortium.algorithms.admm.parameters import AdmmParameters
-from consortium.algorithms.admm.plan import AdmmPlan
 from consortium.algorithms.admm.result import admm_result, gathered_floor
-from consortium.algorithms.admm.site import local_gain, local_model
+from consortium.algorithms.admm.site import LARGEST, PRECISION, STEEPEST, local_gain, local_model
 from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import (
     Classes,
@@ -36,15 +37,45 @@ from consortium.algorithms.assumed_persons import (
     sizes_drawn,
 )
 from consortium.algorithms.base import (
+    AnalysisPlan,
     Array,
     Case,
     Expectation,
     Local,
+    PlannedRelease,
     Query,
     Release,
     Run,
+    Shape,
 )
 from consortium.algorithms.simulated_run import NO_EFFECT, train_on_assumed
+from consortium.errors import StudyError
+from consortium.privacy.bounds import Bound
+
+_MOST_FEATURES = 2_000
+_FLATTEST = 2e-4  # a round; below, steps are long enough for any data
+_STIFFEST = 1e3
+_SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
+
+
+def model_influence(length: float, curvature: float, radius: float) -> float:
+    """Return the nominal participants times the most that one of them moves the minimizer."""
+    slope = 1 / (1 + math.exp(-length * radius))
+    return 2 * length * (slope + PRECISION) / curvature
+
+
+def gain_influence(length: float, trust: float) -> float:
+    """Return the nominal participants times the most that one of them moves the gain."""
+    return length * trust * (2 + 4 * PRECISION)
+
+
+def solvable(length: float, curvature: float, radius: float) -> bool:
+    """Return whether double precision is enough for the charged precision."""
+    if not all(1 / LARGEST <= size <= LARGEST for size in (length, curvature, radius)):
+        return False
+    steep = length * (length / curvature)
+    flat = curvature * radius / length
+    return max(steep, flat) <= STEEPEST and length * radius <= _SUREST
 
 
 @dataclass
@@ -72,8 +103,34 @@ class _Course:
         self.history.append(self.models)
 
 
-class Admm(AdmmPlan):
-    """As many releases of each site's model as rounds; IPP: fewer, with one number before each."""
+class Admm(AnalysisPlan[AdmmParameters]):
+    """As many releases of each site's model as rounds; IPP: fewer, with one number before each.
+
+    Raises StudyError if target or graph don't fit the study, or the costs are too flat or steep to
+    be solved.
+
+    Attributes
+    ----------
+    target : int
+        Entry of the label.
+    edges : tuple of (int, int)
+    broadcasts : int
+        Maximum number of exchanges of models.
+    constant : float
+        Constant entry of a participant's vector next to the explanatory ones; 0 without.
+    length : float
+        L, the longest vector of a participant with the constant.
+    radius : float
+        R, the largest norm of a model.
+    penalty : float
+        Least curvature that neighbours add.
+    entries : int
+        Numbers of a model.
+    agreed : int
+        Number of the first entries on which all sites agree. The rest is each site's own.
+    divisors : tuple of int
+        Nominal participants of each site, by which the sum of its participants' losses is divided.
+    """
 
     name = "admm"
     title = "ADMM among neighbours"
@@ -94,6 +151,103 @@ class Admm(AdmmPlan):
             views=(("y", 1), ("x", 3)),
         ),
     )
+
+    def __init__(self, parameters: AdmmParameters, shape: Shape) -> None:
+        super().__init__(parameters, shape)
+        self.target = _target(parameters, shape)
+        self.divisors = shape.subjects
+        self.edges: tuple[Edge, ...] = study_edges(
+            len(shape.units), shape.sites, parameters.graph or "ring", parameters.edges
+        )
+        self.broadcasts = parameters.broadcasts or parameters.rounds
+        self.constant = parameters.constant * parameters.bound
+        self.length = math.hypot(parameters.bound, self.constant)
+        self.radius = parameters.radius / parameters.bound
+        self.trust = parameters.trust * self.radius
+        self.entries = shape.features - (self.constant == 0)
+        self.agreed = shape.features - 1 if parameters.site_constants else self.entries
+        squared = self.length * self.length  # may be infinite, where ** would raise
+        self.penalty = (parameters.penalty or self._balanced_penalty) * squared
+        longest = [self.radius] if parameters.broadcasts is None else [self.radius, self.trust]
+        extremes = (self.curvature, float(self.curvatures.max()))
+        if not all(solvable(self.length, c, each) for c in extremes for each in longest):
+            raise StudyError(
+                "field 'analysis.penalty': local costs this flat or steep can't be solved to the "
+                "precision that is charged; choose a value nearer to the default, or of bound, "
+                "radius and trust."
+            )
+
+    def dividing_by(self, divisors: Sequence[int]) -> Self:
+        """Return the same plan for forecasts in which fewer participants represent all."""
+        found = copy(self)
+        found.divisors = tuple(divisors)
+        return found
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Equal broadcasts with the whole budget, or with the rest after the tests."""
+        parameters = self.parameters
+        forms: dict[str, tuple[int, ...]] = {"held": (self.broadcasts,)}
+        influence = model_influence(self.length, self.curvature, self.radius)
+        model = PlannedRelease(
+            stage="broadcast",
+            statistic="admm_model",
+            entries=self.entries,
+            bound=Bound(self.radius, influence=influence),
+            rounds=self.broadcasts,
+            share=1.0 if parameters.broadcasts is None else 1.0 - parameters.tests,
+            arguments=forms,
+            released="each",
+            neighbours=self.neighbours,
+        )
+        if parameters.broadcasts is None:
+            return (model,)
+        influence = gain_influence(self.length, self.trust)
+        bound = Bound(2 * self.length * self.trust, influence=influence)
+        what = ("gain", "admm_gain", 1, bound, parameters.rounds - 1, parameters.tests)
+        return model, PlannedRelease(*what, forms, neighbours=self.neighbours)
+
+    @property
+    def _balanced_penalty(self) -> float:
+        """Penalty, over L², at which the noise moves log odds by about one.
+
+        Models go about rounds/Λ times the gradient, and their mean over sites gathers noise of
+        2 L rounds/(Λ μ n) √S in each entry, μ being the whole budget. It is rounded, because
+        processors may differ in the last digit of μ.
+        """
+        units = self.shape.units
+        noise = 2 * self.shape.noise * math.sqrt(len(units)) / sum(units)
+        return float(f"{min(_STIFFEST, self.broadcasts * max(_FLATTEST, noise)):.3g}")
+
+    @property
+    def computed(self) -> Mapping[str, float]:
+        """Quantities that follow from the noise, which is solved for."""
+        return {"penalty": self.penalty}
+
+    @cached_property
+    def neighbours(self) -> tuple[tuple[int, ...], ...]:
+        """Each site's neighbours."""
+        return neighbours(self.edges, len(self.shape.units))
+
+    @cached_property
+    def stiffness(self) -> Array:
+        """η/ω_i of each site; η makes 2 η d_i / ω_i at least the penalty."""
+        weights = np.array(self.shape.units) * len(self.shape.units) / sum(self.shape.units)
+        return np.asarray(self.penalty / 2 * (weights / self._degrees).max() / weights)
+
+    @cached_property
+    def curvatures(self) -> Array:
+        """Λ_i of each site."""
+        return np.asarray(self.parameters.regularization + 2 * self.stiffness * self._degrees)
+
+    @property
+    def curvature(self) -> float:
+        """Λ, the least of all sites."""
+        return float(self.curvatures.min())
+
+    @property
+    def _degrees(self) -> Array:
+        return np.array([len(beside) for beside in self.neighbours])
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the accuracy on new participants for an assumed effect, and the threshold.
@@ -125,7 +279,17 @@ class Admm(AdmmPlan):
         return admm_result(self, course.history, course.gains, course.noise)
 
 
-def _is_worth_it(plan: AdmmPlan, course: _Course) -> Generator[Query, Release, bool]:
+def _target(parameters: AdmmParameters, shape: Shape) -> int:
+    found = shape.single_entry(parameters.target, "analysis.target", "name a column of two levels")
+    if not 2 <= shape.features <= _MOST_FEATURES:
+        raise StudyError(
+            f"field 'features': the views have {shape.features} entries where ADMM takes 2 to "
+            f"{_MOST_FEATURES}; add a view, or use fewer or coarser ones."
+        )
+    return found
+
+
+def _is_worth_it(plan: Admm, course: _Course) -> Generator[Query, Release, bool]:
     """Request the gain of a broadcast, as a fraction of its maximum."""
     release = yield Query("gain", "admm_gain", {"held": course.held.copy()})
     course.gains.append(float(release.values[0]) / (plan.length * plan.trust))
@@ -136,7 +300,7 @@ FILLED = 0.5
 """Assumed fraction of the bound's square that a participant's entries use."""
 
 
-def assumed_labels(plan: AdmmPlan, generator: np.random.Generator) -> Classes:
+def assumed_labels(plan: Admm, generator: np.random.Generator) -> Classes:
     """Draw participants as the study assumes them."""
     entries = plan.shape.features - 1
     means = class_means(float(plan.parameters.detect or 0.5), 2, entries, generator)
@@ -144,12 +308,12 @@ def assumed_labels(plan: AdmmPlan, generator: np.random.Generator) -> Classes:
     return Classes(means, np.full(entries, spread))
 
 
-def with_label(plan: AdmmPlan, entries: Array, kinds: Array) -> Array:
+def with_label(plan: Admm, entries: Array, kinds: Array) -> Array:
     """Return a site's table, with the label in its place."""
     return np.insert(entries, plan.target, np.where(kinds > 0, 1.0, -1.0), axis=0)
 
 
-def _accuracy(plan: AdmmPlan) -> Expectation:
+def _accuracy(plan: Admm) -> Expectation:
     sizes = sizes_drawn(plan.shape, plan.entries, plan.broadcasts)
     law = partial(assumed_labels, plan)
     table = partial(with_label, plan)

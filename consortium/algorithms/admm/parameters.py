@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from consortium.algorithms.admm.graph import Layout, study_edges
 from consortium.algorithms.base import AnalysisParameters
+from consortium.base.frozen_model import FieldError
 
 _SITE = Annotated[str, StringConstraints(max_length=63)]
 
@@ -61,9 +62,9 @@ class AdmmParameters(AnalysisParameters):
     @model_validator(mode="after")
     def _enough(self) -> AdmmParameters:
         if self.broadcasts is not None and not self.broadcasts < self.rounds:
-            raise ValueError("broadcasts: they are fewer than rounds, or left out; lower them")
+            raise FieldError("broadcasts", "they are fewer than rounds, or left out; lower them")
         if self.graph is not None and self.edges:
-            raise ValueError("graph: it is given by edges; leave one of the two out")
+            raise FieldError("graph", "it is given by edges; leave one of the two out")
         return self
 
     def check_sites(self, sites: Sequence[str]) -> None:

@@ -1,21 +1,26 @@
 """The agreed result: the sites' models, their mean, and their differences."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
 
-from consortium.algorithms.admm.plan import AdmmPlan
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Table
 from consortium.algorithms.findings import Finding
 from consortium.base.formatting import count
+
+if TYPE_CHECKING:
+    from consortium.algorithms.admm.centre import Admm
 
 _RISK = 0.05
 
 
 def admm_result(
-    plan: AdmmPlan, history: Sequence[Array], gains: Sequence[float], noise: float
+    plan: Admm, history: Sequence[Array], gains: Sequence[float], noise: float
 ) -> Result:
     """Return the mean of the last models over sites, and the coefficients that exceed its noise.
 
@@ -68,7 +73,7 @@ def admm_result(
     return shown(arrays, numbers, tables=tables, captions=words)
 
 
-def _course(plan: AdmmPlan, apart: Sequence[float], gains: Sequence[float]) -> dict[str, Table]:
+def _course(plan: Admm, apart: Sequence[float], gains: Sequence[float]) -> dict[str, Table]:
     """Tabulate differences of the models and released gains, iteration by iteration."""
     tables = {
         "agreement": Table(
@@ -88,7 +93,7 @@ def _course(plan: AdmmPlan, apart: Sequence[float], gains: Sequence[float]) -> d
     return tables
 
 
-def gathered_floor(plan: AdmmPlan, rounds: int, noise: float) -> float:
+def gathered_floor(plan: Admm, rounds: int, noise: float) -> float:
     """Return the limit that no coefficient without effect exceeds in 95 % of studies.
 
     Models are a random walk: the mean over S sites gathers σ √(rounds/S) of the messages' noise.
@@ -116,7 +121,7 @@ def _disagreement(models: Array) -> float:
     return float(np.sqrt(np.mean(np.sum((models - models.mean(axis=0)) ** 2, axis=1))))
 
 
-def _coefficients(plan: AdmmPlan, values: Array, found: Array) -> Table:
+def _coefficients(plan: Admm, values: Array, found: Array) -> Table:
     rows = [
         (*name, float(value) if sure else Finding(), "found" if sure else "not found")
         for name, value, sure in zip(plan.shape.entry_names, values[:, 0], found, strict=True)

@@ -27,16 +27,28 @@ or removed. The solver's error adds at most 4 β r in both cases. The gain is th
 interval. Neither depends on the linear part of F_i, or on answers of neighbours and the centre.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
-from consortium.algorithms.admm.plan import LARGEST, PRECISION, STEEPEST, AdmmPlan
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns, clip_vector
 
+if TYPE_CHECKING:
+    from consortium.algorithms.admm.centre import Admm
 
-def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+PRECISION = 1e-3
+"""β over L/n: precision of the solver, which is charged."""
+STEEPEST = 1e5  # L²/Λ and ΛR/L, beyond which double precision would not reach β
+LARGEST = 1e100
+"""Of numbers whose squares and quotients don't overflow."""
+
+
+def local_model(plan: Admm, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the minimizer of F_i, one number for each explanatory entry and the constant."""
     curvature, pull, own = _heard(plan, query)
     columns = _columns(plan, data)
@@ -46,7 +58,7 @@ def local_model(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> A
     return minimize_in_ball(cost, bound.norm, own, PRECISION * plan.length / divisor)
 
 
-def local_gain(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def local_gain(plan: Admm, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the possible decrease of F_i from θ_i within the trusted distance, one number."""
     curvature, pull, own = _heard(plan, query)
     columns = _columns(plan, data)
@@ -59,7 +71,7 @@ def local_gain(plan: AdmmPlan, data: SiteData, query: Query, bound: Bound) -> Ar
     return np.clip([cost.fall(found)], 0.0, bound.norm)
 
 
-def _heard(plan: AdmmPlan, query: Query) -> tuple[float, Array, Array]:
+def _heard(plan: Admm, query: Query) -> tuple[float, Array, Array]:
     """Return the parts of F_i without data: Λ_i, its linear part, and θ_i."""
     heard = query.neighbour_answers
     assert heard is not None  # noqa: S101 - the stage is among neighbours
@@ -74,7 +86,7 @@ def _heard(plan: AdmmPlan, query: Query) -> tuple[float, Array, Array]:
     return float(plan.curvatures[site]), pull, _finite(own)
 
 
-def _divisor(plan: AdmmPlan, query: Query) -> int:
+def _divisor(plan: Admm, query: Query) -> int:
     """Return the site's nominal participants."""
     heard = query.neighbour_answers
     assert heard is not None  # noqa: S101 - the stage is among neighbours
@@ -99,7 +111,7 @@ def _finite(values: Array) -> Array:
     return finite
 
 
-def _columns(plan: AdmmPlan, data: SiteData) -> Array:
+def _columns(plan: Admm, data: SiteData) -> Array:
     """Return each participant's clipped vector and constant, times the label: D x N."""
     if not data.units:  # a minimizer of only the neighbours' part
         return np.zeros((plan.entries, 0))
@@ -113,6 +125,6 @@ def _columns(plan: AdmmPlan, data: SiteData) -> Array:
     return columns
 
 
-def _limit(plan: AdmmPlan, curvature: float, radius: float) -> float:
+def _limit(plan: Admm, curvature: float, radius: float) -> float:
     """Return ten times the length of p above which the minimizer is on the ball's border."""
     return 10 * (curvature * radius + plan.length)

@@ -5,22 +5,28 @@ has one direction whose correlation is the study's `detect`. A view's radius is 
 the usual one.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from consortium.algorithms.assumed import draw_release
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.cca.kernels.canonical import view_pairs
-from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.cca.result import Scaled, cca_result
 from consortium.algorithms.findings import Finding
 from consortium.kernels.moments import pack_symmetric
+
+if TYPE_CHECKING:
+    from consortium.algorithms.cca.centre import Cca
 
 _DRAWS = 24
 _USUAL = 60
 """Number of drawn studies, and the number of entries above which fewer are drawn."""
 
 
-def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
+def expect(plan: Cca) -> tuple[Expectation, ...]:
     """Forecast the probability that the link is found, and the error of its correlation then."""
     draws = max(6, round(_DRAWS * min(1.0, _USUAL / plan.stacked)))
     first = [_first_pair(plan, np.random.default_rng(seed)) for seed in range(draws)]
@@ -40,7 +46,7 @@ def expect(plan: CcaPlan) -> tuple[Expectation, ...]:
     return chance, Expectation(name, error, rises=False)
 
 
-def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
+def _first_pair(plan: Cca, generator: np.random.Generator) -> Finding:
     """Return the first pair of a study with new participants and new noise."""
     planned = plan.releases[-1]
     sizes = dict(plan.shape.views)
@@ -54,7 +60,7 @@ def _first_pair(plan: CcaPlan, generator: np.random.Generator) -> Finding:
     return pair if isinstance(pair, Finding) else Finding(state="withheld")
 
 
-def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:
+def _moment(plan: Cca, generator: np.random.Generator) -> Array:
     """Draw the moment of stacked vectors of a study, with its sampling error."""
     parts = plan.parts(range(len(plan.shape.units)), plan.shape.units)
     persons = sum(plan.shape.units)
@@ -73,7 +79,7 @@ def _moment(plan: CcaPlan, generator: np.random.Generator) -> Array:
     return moment
 
 
-def _covariance(plan: CcaPlan) -> Array:
+def _covariance(plan: Cca) -> Array:
     sizes = list(plan.sizes.values())
     usual = plan.shares / plan.parameters.headroom**2 / sizes
     firsts = np.cumsum([0, *sizes[:-1]])

@@ -1,7 +1,10 @@
 """From the released moment of the stacked views to canonical pairs and how sure they are."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +21,12 @@ from consortium.algorithms.cca.kernels.canonical_error import (
     captured_share,
     correlation_interval,
 )
-from consortium.algorithms.cca.plan import CcaPlan
 from consortium.algorithms.findings import Finding, State
 from consortium.base.formatting import number
 from consortium.kernels.moments import unpack_symmetric
+
+if TYPE_CHECKING:
+    from consortium.algorithms.cca.centre import Cca
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +110,7 @@ _NOISY = 0.35
 """Increase of a link's noise by site means above which bounds on undetected links are withheld."""
 
 
-def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: CcaPlan) -> Result:
+def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: Cca) -> Result:
     """Solve, and return everything in the features' own units.
 
     Returns
@@ -154,7 +159,7 @@ def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: C
     return Result(arrays, numbers, loadings="patterns", tables=tables, captions=said)
 
 
-def _centred(release: Release, plan: CcaPlan) -> _Centred:
+def _centred(release: Release, plan: Cca) -> _Centred:
     """Split the moment into means of sites and the covariance within them.
 
     Squares of noisy means are too large by σ²/(2 c² π²), only in a view's own block, since noise of
@@ -176,7 +181,7 @@ def _centred(release: Release, plan: CcaPlan) -> _Centred:
     return _Centred(covariance, means, parts, round(units.sum()))
 
 
-def _solve(covariance: Array, views: Sequence[Scaled], deviation: float, plan: CcaPlan) -> _Solved:
+def _solve(covariance: Array, views: Sequence[Scaled], deviation: float, plan: Cca) -> _Solved:
     parameters = plan.parameters
     stops = np.cumsum([view.entries for view in views])[:-1]
     blocks = [np.split(rows, stops, axis=1) for rows in np.split(covariance, stops)]
@@ -189,7 +194,7 @@ def _solve(covariance: Array, views: Sequence[Scaled], deviation: float, plan: C
     )
 
 
-def _law(centred: _Centred, solved: _Solved, plan: CcaPlan, deviation: float) -> CrossNoise:
+def _law(centred: _Centred, solved: _Solved, plan: Cca, deviation: float) -> CrossNoise:
     stops = np.cumsum([len(each.vectors) for each in solved.spectra])[:-1]
     means = [
         spectrum.vectors.T @ part
@@ -298,7 +303,7 @@ def _view_table(solved: _Solved, names: Sequence[str], many: int) -> Table:
 
 
 def _words(
-    pairs: Sequence[Finding], floor: float, solved: _Solved, plan: CcaPlan, *, hidden: bool
+    pairs: Sequence[Finding], floor: float, solved: _Solved, plan: Cca, *, hidden: bool
 ) -> Captions:
     """State how many pairs were found, or which would have been detected."""
     found = tuple(each.state == "found" for each in pairs)
@@ -332,7 +337,7 @@ def _words(
 
 
 def _pair_table(
-    pairs: Sequence[Finding], values: Array, floor: float, plan: CcaPlan, *, hidden: bool
+    pairs: Sequence[Finding], values: Array, floor: float, plan: Cca, *, hidden: bool
 ) -> Table:
     """Tabulate every pair's correlation with its interval."""
     rows = [

@@ -6,12 +6,14 @@ may choose both. For any choice, a participant's whole contribution is clipped t
 again.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.cca.plan import CcaPlan, reduction
 from consortium.algorithms.site_constants import site_constants
 from consortium.kernels.moments import add_second_moment, pack_symmetric
 from consortium.kernels.power import add_volume_products
@@ -19,8 +21,16 @@ from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import bounded_basis, clip_columns, finite_columns
 
+if TYPE_CHECKING:
+    from consortium.algorithms.cca.centre import Cca
 
-def stacked_location(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+
+def reduction(view: str) -> str:
+    """Return the stage that reduces a view."""
+    return f"reduce-{view}"
+
+
+def stacked_location(plan: Cca, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over participants of scaled vectors y, and of √V/2 ‖y_v‖² for each view v.
 
     Returns
@@ -37,7 +47,7 @@ def stacked_location(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) 
     return np.asarray(persons.sum(axis=1) / data.units)
 
 
-def stacked_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def stacked_moment(plan: Cca, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over participants of z zᵀ, packed; z contains the scaled views and c e.
 
     e is one at the site's place, or at its only place, and zero elsewhere. ‖z‖² is clipped to the
@@ -66,14 +76,14 @@ def stacked_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) ->
     return pack_symmetric(total) / data.units
 
 
-def view_moment(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def view_moment(plan: Cca, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over participants of x xᵀ of one view's scaled deviation x, packed."""
     persons = clip_columns(_one_view(plan, data, query), math.sqrt(bound.norm))
     total = add_second_moment(np.zeros((len(persons),) * 2, order="F"), persons, 1.0)
     return pack_symmetric(total) / data.units
 
 
-def view_product(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def view_product(plan: Cca, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over participants of x xᵀ Q of one view's scaled deviation x: D_v x K."""
     basis = bounded_basis(query.arguments["basis"])
     total = np.zeros(basis.shape)
@@ -81,13 +91,13 @@ def view_product(plan: CcaPlan, data: SiteData, query: Query, bound: Bound) -> A
     return total / data.units
 
 
-def _one_view(plan: CcaPlan, data: SiteData, query: Query) -> Array:
+def _one_view(plan: Cca, data: SiteData, query: Query) -> Array:
     """Return unit deviations of the view that a stage reduces."""
     index = [reduction(name) for name, _ in plan.shape.views].index(query.stage)
     return finite_columns(_unit_deviations(plan, data, query)[index])
 
 
-def _unit_deviations(plan: CcaPlan, data: SiteData, query: Query) -> list[Array]:
+def _unit_deviations(plan: Cca, data: SiteData, query: Query) -> list[Array]:
     """Return each view's deviations from the centre, over the radius of the clipping."""
     centre, radii = plan.geometry(query.arguments)
     parts = _deviations(plan, data, centre, radii)
@@ -95,7 +105,7 @@ def _unit_deviations(plan: CcaPlan, data: SiteData, query: Query) -> list[Array]
         return [part / radius for part, radius in zip(parts, radii, strict=True)]
 
 
-def _deviations(plan: CcaPlan, data: SiteData, centre: Array, radii: Array) -> list[Array]:
+def _deviations(plan: Cca, data: SiteData, centre: Array, radii: Array) -> list[Array]:
     """Return each view's deviations from the centre, clipped to its radius: D_v x M each."""
     stops = np.cumsum([size for _, size in plan.shape.views])
     with np.errstate(all="ignore"):

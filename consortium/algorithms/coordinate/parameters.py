@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, model_validator
 
 from consortium.algorithms.base import AnalysisParameters
+from consortium.base.frozen_model import FieldError
 from consortium.errors import StudyError
 from consortium.views.base import ViewName
 
@@ -57,15 +58,16 @@ class CoordinateParameters(AnalysisParameters):
     def _agrees(self, info: ValidationInfo) -> CoordinateParameters:
         privacy = (info.context or {}).get("privacy")
         if privacy is not None and (self.epsilon, self.delta) != (privacy.epsilon, privacy.delta):
-            raise ValueError("epsilon, delta: they are not those of privacy; leave them out")
+            raise FieldError("epsilon", "must be that of privacy, as must delta. Leave both out.")
         for view, level in self.levels.items():
             if self.epsilon is not None and level > self.epsilon:
-                raise ValueError(
-                    f"levels: {level:g} for '{view}' is above the participant's ε; lower it or "
-                    "leave it out"
+                raise FieldError(
+                    "levels",
+                    f"{level:g} for '{view}' is above the participant's ε; lower it or "
+                    "leave it out",
                 )
         if self.protects == "entry" and self.target is not None and self.radii:
-            raise ValueError("radii: with a target they go with protects: view; leave them out")
+            raise FieldError("radii", "with a target they go with protects: view; leave them out")
         return self
 
     def promise(self) -> tuple[float, float]:

@@ -1,15 +1,17 @@
 """From the release of `coordinate` to means or coefficients, and the levels of all views."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
 
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Table
-from consortium.algorithms.coordinate.plan import CoordinatePlan
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.linear import linear_result
 from consortium.base.formatting import number
@@ -17,10 +19,13 @@ from consortium.kernels.entry_variances import entry_variances
 from consortium.kernels.noisy_least_squares import least_squares
 from consortium.privacy.bayesian import bayesian_level
 
+if TYPE_CHECKING:
+    from consortium.algorithms.coordinate.centre import Coordinate
+
 _WHOLE = 1.999  # width from which an interval counts as all of -1 to 1, and the mean as unknown
 
 
-def pool_sites(plan: CoordinatePlan, release: Release) -> Release:
+def pool_sites(plan: Coordinate, release: Release) -> Release:
     """Put the answers of single sites together, if they were released one by one.
 
     All sites' noise is equal once their answers are weighted by size, and `Release.deviation` is
@@ -35,7 +40,7 @@ def pool_sites(plan: CoordinatePlan, release: Release) -> Release:
     return replace(release, values=weights @ release.values, deviation=deviation, sites=sites)
 
 
-def mean_result(plan: CoordinatePlan, found: Release) -> Result:
+def mean_result(plan: Coordinate, found: Release) -> Result:
     """Return the mean of every entry, between the limits of its values, with an interval.
 
     Chance among the participants is counted with the variance of the entry itself.
@@ -82,7 +87,7 @@ def mean_result(plan: CoordinatePlan, found: Release) -> Result:
     return shown(arrays, {}, tables=tables, captions=words)
 
 
-def _variances(plan: CoordinatePlan, mean: Array, squares: Array, noise: Array) -> Array:
+def _variances(plan: Coordinate, mean: Array, squares: Array, noise: Array) -> Array:
     """Return the variance of every entry, view by view: entries of a view have equal noise."""
     found = []
     start = 0
@@ -109,7 +114,7 @@ def _headline(findings: Sequence[Finding], deviations: Array, error: float) -> s
     )
 
 
-def squares_result(plan: CoordinatePlan, found: Release) -> Result:
+def squares_result(plan: Coordinate, found: Release) -> Result:
     """Return coefficients of least squares with intervals, as in `regression`."""
     asked = replace(plan.asked, shape=plan.estimated_shape(found))
     sites = plan.sites_with_units(found)
@@ -119,7 +124,7 @@ def squares_result(plan: CoordinatePlan, found: Release) -> Result:
     return replace(result, tables={**result.tables, "levels": levels})
 
 
-def level_table(plan: CoordinatePlan, deviation: float) -> Table:
+def level_table(plan: Coordinate, deviation: float) -> Table:
     """Tabulate every view's level, by itself and with all views that depend on it."""
     parameters = plan.parameters
     bound = plan.bound

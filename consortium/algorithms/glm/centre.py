@@ -5,22 +5,44 @@ contrast on the covariates, with a small share of the budget. The second release
 weighted sum for the contrast, and for other coefficients only if the study asks for all. Each
 release is one vector of blocks that have bounds and shares of their own. If the contrast compares
 groups, a round before these two releases the number of participants in the group at every site.
+The study states these numbers, or the expected fraction if they are counted. So the plan needs
+neither data nor messages from sites.
+
 docs/explanation/glm-proof.md defines every sum, with its sensitivity and proof.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
+
+from consortium.algorithms import coverage
 from consortium.algorithms.base import (
-    Array,
+    MOST_ROWS,
+    AnalysisPlan,
+    AnyPlaces,
     Case,
     Local,
+    PlannedRelease,
     Query,
     Run,
+    Shape,
     SiteData,
 )
 from consortium.algorithms.glm.centring import counted_centring, expected_centring
+from consortium.algorithms.glm.choice import (
+    BELOW,
+    BLIND_LOOK_SHARE,
+    KEPT_PART,
+    LOCATION_PART,
+    LOOK_SHARE,
+    MOST_LEAN,
+    SIZE_PART,
+    SLOPE_MOST_LEAN,
+    ChosenBound,
+)
 from consortium.algorithms.glm.compare import (
     compare_gaps,
     compare_norms,
@@ -28,12 +50,22 @@ from consortium.algorithms.glm.compare import (
     compare_tails,
     compare_values,
 )
-from consortium.algorithms.glm.declared import compare_declared
+from consortium.algorithms.glm.declared import compare_declared, declared_means
+from consortium.algorithms.glm.design import Design
+from consortium.algorithms.glm.entries import MOST_MISSING, Columns, resolve
 from consortium.algorithms.glm.estimation import ContrastRound, expected_of, known_effects
+from consortium.algorithms.glm.groups import Groups
+from consortium.algorithms.glm.kernels.contrast_regression import estimate_effects
+from consortium.algorithms.glm.kernels.learned_norms import MOST_LOG
+from consortium.algorithms.glm.kernels.outcome_correlation import (
+    BasisCorrelation,
+    EqualCorrelation,
+    OutcomeCorrelation,
+)
 from consortium.algorithms.glm.learned import persons_in, read_first_round
 from consortium.algorithms.glm.look import glm_counts, glm_norms, glm_slope_norms
+from consortium.algorithms.glm.open_table import OpenNorms, with_open_table
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import check_worth, expect, tabulate_power, why_hopeless_now
 from consortium.algorithms.glm.result import (
     FurtherFindings,
@@ -41,8 +73,33 @@ from consortium.algorithms.glm.result import (
     remarks_of,
     stopped_result,
 )
+from consortium.algorithms.glm.ring import log_block, squares_block
 from consortium.algorithms.glm.site import glm_contrast, glm_slope
-from consortium.kernels.contrast_regression import estimate_effects
+from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly_alike
+from consortium.base.array import Array
+from consortium.errors import StudyError
+from consortium.kernels.moments import packed_size
+from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
+
+_MOST_SPREAD = 4.0  # limit of E
+# With these values, the error is smallest at ρ of 0.3 and 0.6, and ε of 3 and 8.
+_LIFT = 3.0
+_SLOPE_LIFT = 2.0
+_LOOK_REACH = 0.6  # norm of L, relative to the usual norm
+_LOOK_MORE = 2.0  # added to it for one outcome
+# For means of outcomes, relative to usual values.
+_MOST_PRODUCT = 2.5
+_MOST_SQUARE = 7.0
+_MOST_LOST = 0.5  # relative to B_u
+_MOST_TAIL = 1.0  # for the mean outcome, in standard deviations
+STAGES = {
+    "counts": "counts",
+    "norms": "norms",
+    "slope_norms": "norms",
+    "contrast": "contrast",
+    "slope": "contrast",
+}
+"""Stages by statistic."""
 
 _EXAMPLE: Mapping[str, Any] = {
     "outcomes": "x",
@@ -65,8 +122,14 @@ _SMOOTH = {"basis": "smooth", "smoothness": 30.0, "cutoff": 60.0}
 _VERTICES = (("z", 2), ("x", 6), ("group", 1))
 
 
-class Glm(GlmPlan):
-    """Regression of every outcome: first location, scale and covariates, then the contrast."""
+class Glm(AnalysisPlan[GlmParameters]):
+    """Regression of every outcome: first location, scale and covariates, then the contrast.
+
+    Parameters
+    ----------
+    outcomes : int, optional
+        Number of outcomes to plan for (default: those of the study).
+    """
 
     name = "glm"
     title = "mega-analysis"
@@ -139,12 +202,311 @@ class Glm(GlmPlan):
         ),
     )
 
+    foretell = tabulate_power
+    expect = expect
+
+    remarks = remarks_of
+
+    def __init__(
+        self, parameters: GlmParameters, shape: Shape, outcomes: int | None = None
+    ) -> None:
+        self.open: OpenNorms | None = None
+        if parameters.open is not None:
+            parameters, self.open = with_open_table(parameters, shape)
+        super().__init__(parameters, shape)
+        self.columns: Columns = resolve(parameters, shape)
+        self.outcomes = len(self.columns.outcomes) if outcomes is None else outcomes  # V
+        self.covariates = len(self.columns.covariates_of)  # p
+        _check_outcomes(parameters, self.outcomes)
+        self.declared = declared_means(parameters, shape, self.columns)
+        self.groups = _groups(parameters, shape, self.columns)
+        norm = parameters.covariates.get(self.columns.group.label)
+        if self.columns.slope and norm is not None and norm.within is not None:
+            self.groups = replace(self.groups, within=(norm.within / norm.deviation) ** 2)
+        elif self.columns.slope and not np.isnan(self.declared[:, 0]).any():
+            self.groups = self.groups.knowing(self.declared[:, 0])
+        if not self.groups.spread.any():
+            raise StudyError(
+                "field 'analysis.groups': at least one site must have participants of both groups, "
+                "because group and site could not be distinguished otherwise."
+            )
+        if parameters.smooth:
+            places = smooth_places(parameters, shape)
+            self.cutoff, self.design = self._smooth_design(places, cutoffs_of(parameters, places))
+        else:
+            self.design = self._design(self._correlation)
+
+    @property
+    def _correlation(self) -> OutcomeCorrelation:
+        """Correlation of an open cohort that is large enough, or the same for all outcomes."""
+        known = None if self.open is None else self.open.matrix
+        if known is not None and known.entries == self.outcomes:
+            return known
+        return EqualCorrelation(self.outcomes, self.parameters.norms.correlation)
+
+    def _design(self, likeness: OutcomeCorrelation) -> Design:
+        parameters = self.parameters
+        return Design(
+            outcomes=self.outcomes,
+            covariates=self.covariates,
+            groups=self.groups,
+            noise=self.shape.noise / math.sqrt(1 - self.look_share),
+            likeness=likeness,
+            gap=parameters.gap,
+            explained=parameters.explained,
+            importance=parameters.importance,
+            averages=len(self.columns.averages),
+            hidden=int(self.hidden.sum()),
+            grouped=parameters.units is not None,
+            lift=self.lift,
+        )
+
+    def _smooth_design(self, places: AnyPlaces, cutoffs: tuple[float, ...]) -> tuple[float, Design]:
+        """Return the cut-off with the smallest error, including loss of signal by smoothing."""
+        tried = list[tuple[float, float, Design]]()
+        for cutoff in cutoffs:
+            likeness = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
+            design = self._design(likeness)
+            lost = self.parameters.detect * (1 - likeness.kept)
+            tried.append((design.choice.error**2 + lost**2, cutoff, design))
+        _, cutoff, design = min(tried, key=lambda each: each[:2])
+        return cutoff, design
+
+    @property
+    def hidden(self) -> Array:
+        """Columns whose means by site are released instead of declared, boolean."""
+        return np.asarray(np.isnan(self.declared).any(axis=0))
+
+    @property
+    def likeness(self) -> OutcomeCorrelation:
+        """Stated correlation of the outcomes, with the numbers that are released for them."""
+        return self.design.likeness
+
+    @property
+    def rows(self) -> int:
+        """Number of released coefficients of an outcome: only the contrast, or all."""
+        return 1 + self.covariates if self.parameters.importance else 1
+
+    @property
+    def choice(self) -> ChosenBound:
+        """Clipping bound with the values that follow from it."""
+        return self.design.choice
+
+    @property
+    def look_share(self) -> float:
+        """r_N: share of the budget for location, scale and missing values of the outcomes."""
+        known = LOOK_SHARE if self.parameters.norms.complete else BLIND_LOOK_SHARE
+        return known + (coverage.SHARE if self.parameters.gaps else 0.0)
+
+    @property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Counts (if there are groups), first look with the covariates' sums, and T."""
+        shares = self.choice.shares
+        sites = len(self.groups.persons)
+        rest = 1 - self.look_share
+        clipped = self.design.clipped_columns
+        found = []
+        heard = dict[str, tuple[int, ...]]()
+        slope = self.columns.slope
+        if not slope:
+            part = rest * shares["counts"]
+            found.append(self._release("counts", self._counts, {}, part))
+            heard["proportions"] = (sites,)
+        first = self._first
+        part = math.fsum(block.share for block in first)
+        name = "slope_norms" if slope else "norms"
+        found.append(self._release(name, bound_blocks(first), heard, part))
+        heard = heard | {"location": (self.outcomes,), "scales": (self.outcomes,)}
+        if clipped:
+            heard["centres"] = (sites, clipped)
+        if self.covariates:
+            heard["slopes"] = (self.covariates,)
+        if slope:
+            heard["spread"] = (1,)
+        left = 1 - sum(release.share for release in found)
+        return *found, self._release("slope" if slope else "contrast", self._second, heard, left)
+
+    def _release(
+        self, stage: str, bound: BlocksBound, forms: dict[str, tuple[int, ...]], part: float
+    ) -> PlannedRelease:
+        name = f"glm_{stage}"
+        return PlannedRelease(
+            stage=STAGES[stage],
+            statistic=name,
+            entries=bound.entries,
+            bound=bound,
+            rounds=1,
+            share=part,
+            arguments=forms,
+        )
+
+    @property
+    def _counts(self) -> BlocksBound:
+        return bound_blocks([Block("counts", len(self.groups.persons), 0.5, 1.0, 1.0)])
+
+    @property
+    def _first(self) -> list[Block]:
+        """Blocks of the first look and of the covariates, with their shares of the whole budget."""
+        p = self.covariates
+        reach = self.design.covariate_reach
+        shares = self.choice.shares
+        rest = 1 - self.look_share
+        blocks = self._look
+        if p:
+            limit = self.lift * self.design.product_reach
+            square = self.lift * reach**2
+            moment = math.sqrt(2) * square
+            size = packed_size(p)
+            blocks += [
+                Block("contrast", p, limit, 2 * limit, rest * shares["contrast"]),
+                Block("moment", size, square, moment, rest * shares["moment"]),
+            ]
+        if self.design.unknown:
+            means = len(self.groups.persons) * self.design.unknown
+            blocks.append(Block("means", means, reach, 2 * reach, rest * shares["means"]))
+        if self.design.column_share:
+            most = self.lift * (self.design.covariate_limit**2 if self.columns.slope else 1.0)
+            blocks.append(Block("column", 1, most, most, rest * self.design.column_share))
+        return blocks
+
+    @property
+    def lift(self) -> float:
+        """Factor on bounds for differences between a unit's rows; 1 if there are none."""
+        units = self.parameters.units
+        if units is None or (self.shape.noise > 0 and not units.differ):
+            return 1.0
+        most = _SLOPE_LIFT if self.columns.slope else _LIFT
+        return min(most, units.largest) if self.shape.noise > 0 else units.largest
+
+    @property
+    def narrowed(self) -> float:
+        """Expected standard deviation of a unit's mean, relative to that of one row."""
+        units = self.parameters.units
+        return 1.0 if units is None else units.deviation
+
+    @property
+    def _look(self) -> list[Block]:
+        """Blocks of the first look at the outcomes."""
+        reach = _LOOK_REACH * math.sqrt(self.outcomes * self.likeness.root) + _LOOK_MORE
+        most = self.most_log
+        gaps = self.parameters.gaps
+        part = self.look_share
+        blocks = list[Block]()
+        if gaps:
+            part = part - coverage.SHARE
+            blocks = [coverage.absent_block(self.outcomes, gaps)]
+        return [
+            Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
+            Block("kept", 1, 1.0, 1.0, KEPT_PART * part),
+            log_block("size", most, SIZE_PART * part),
+            *blocks,
+        ]
+
+    @property
+    def most_log(self) -> float:
+        """Limit of logarithms of pairs' squared distances, doubled if the scale is unknown."""
+        known = self.in_stated_units or bool(self.columns.limited.all())
+        return MOST_LOG if known else 2 * MOST_LOG
+
+    @property
+    def in_stated_units(self) -> bool:
+        """Whether effects are reported in stated standard deviations, instead of learned ones."""
+        return self.parameters.norms.deviation is not None
+
+    @property
+    def _second(self) -> BlocksBound:
+        choice = self.choice
+        groups = len(self.columns.averages)
+        effects = choice.reach * choice.norm
+        divisor = choice.divisor * self.lift
+        room = self.design.room
+        squares = room * math.sqrt(self.lift) * (1.2 * math.sqrt(self.outcomes + groups) + 2)
+        shares = self.design.fixed_shares
+        below = 1.0 if self.columns.slope else BELOW
+        return bound_blocks(
+            [
+                Block(
+                    "effects",
+                    self.rows * self.likeness.released,
+                    effects,
+                    2 * effects,
+                    choice.shares["effects"],
+                ),
+                Block("divisor", 1, divisor, (1 + below) * divisor, shares["divisor"]),
+                squares_block("squares", self.outcomes + groups, squares, shares["squares"]),
+                Block("spread", 1, room * _MOST_SPREAD, room * _MOST_SPREAD, shares["spread"]),
+                Block("balance", self.rows, choice.reach, 2 * choice.reach, shares["balance"]),
+                *self._of_tails,
+                *self._of_means,
+            ]
+        )
+
+    @property
+    def _of_tails(self) -> list[Block]:
+        """Blocks for the loss by clipping, for every outcome, for their mean, and by group."""
+        lost = _MOST_LOST * self.choice.norm
+        lean = (SLOPE_MOST_LEAN if self.columns.slope else MOST_LEAN) * self.choice.reach
+        found = {
+            "lost": (self.likeness.released, lost),
+            "tail": (1, _MOST_TAIL),
+            "lean": (self.rows, lean),
+        }
+        return [
+            Block(name, entries, norm, 2 * norm, self.design.tail_shares[name])
+            for name, (entries, norm) in found.items()
+            if name in self.design.tail_shares
+        ]
+
+    @property
+    def _of_means(self) -> list[Block]:
+        """Blocks for means of outcomes: their products with the covariates, and their squares."""
+        shares = self.design.mean_shares
+        averages = self.columns.averages
+        correlation = self.parameters.norms.correlation
+        p = self.covariates
+        usual = correlation + (1 - correlation) * np.square(averages).sum(axis=1)
+        product = self.design.room * _MOST_PRODUCT * math.sqrt(p * float(usual.sum()))
+        square = self.design.room * _MOST_SQUARE * float(np.linalg.norm(usual))
+        found = {
+            "products": (p * len(averages), product, 2 * product),
+            "spreads": (len(averages), square, math.sqrt(2) * square),
+        }
+        return [Block(name, *found[name], share) for name, share in shares.items()]
+
+    @property
+    def deviation(self) -> Array:
+        """Initial standard deviations (of unit means if units have several rows)."""
+        return self.narrowed * self.columns.deviation
+
+    @property
+    def most_missing(self) -> float:
+        """Fraction of the outcomes that a participant may lack. Others are excluded."""
+        return self.parameters.gaps or MOST_MISSING
+
+    @property
+    def computed(self) -> dict[str, Array | float]:
+        """Chosen bound, norms of an open cohort, and a test image in the released numbers."""
+        found: dict[str, Array | float] = {
+            "height": self.choice.height,
+            "contrast-reach": self.choice.contrast_reach,
+        }
+        if self.open is not None:
+            known = self.likeness.encode(np.cos(np.arange(self.outcomes))[:, None])
+            found |= {"open": known, "open-slopes": self.open.slopes}
+            found |= {"open-location": self.columns.location, "open-deviation": self.deviation}
+        if isinstance(self.likeness, BasisCorrelation):
+            image = np.cos(np.arange(self.likeness.entries))[:, None]
+            found |= {"cutoff": self.cutoff, "basis": self.likeness.encode(image)}
+        return found
+
+    @property
+    def importance(self) -> float:
+        """Factor of the covariates in the rows of their own coefficients: κ W_c."""
+        return self.parameters.importance * min(self.choice.contrast_reach, 1.0)
+
     def refuse_hopeless(self) -> None:
         """Raise StudyError if the study cannot find an effect of the size that it asks for."""
         check_worth(self)
-
-    foretell = tabulate_power
-    expect = expect
 
     def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
         """Compare the stated groups, norms, limits and columns with a site's own data."""
@@ -158,8 +520,6 @@ class Glm(GlmPlan):
         expected = float(self.groups.proportions[site])
         notes += compare_gaps(self.parameters, self.columns, data)
         return (*compare_presence(self.columns, data, expected), *notes)
-
-    remarks = remarks_of
 
     def run(self) -> Run:
         """Run the rounds: counts, first look, a stop if the precision is too low, and estimates."""
@@ -193,3 +553,38 @@ class Glm(GlmPlan):
             sums_of.means(expected, found, learned) if len(plan.columns.averages) else None,
         )
         return effects_result(plan, found, learned, there, more)
+
+
+def _check_outcomes(parameters: GlmParameters, outcomes: int) -> None:
+    """Raise StudyError if there are more coefficients than a table has rows."""
+    if parameters.importance and outcomes > MOST_ROWS:
+        raise StudyError(
+            f"field 'analysis.contrasts': 'all' requires at most {MOST_ROWS} outcomes, got "
+            f"{outcomes}. Name one contrast instead."
+        )
+
+
+def _groups(parameters: GlmParameters, shape: Shape, columns: Columns) -> Groups:
+    if columns.slope:
+        persons = np.array(shape.subjects, dtype=np.float64)
+        return Groups(persons, np.full(len(persons), 0.5), slope=True)
+    nominal = np.array(shape.subjects, dtype=np.float64)
+    if not parameters.groups:
+        return Groups(nominal, _expected(parameters, shape))
+    names = shape.sites or tuple(parameters.groups)
+    counts = np.array([parameters.groups[name] for name in names], dtype=np.float64)
+    persons = counts.sum(axis=1)
+    if not counts[:, columns.group.level].any():
+        raise StudyError(
+            "field 'analysis.groups': at least one site must have participants of the level of "
+            f"'{parameters.contrasted}'. Contrast another level."
+        )
+    return Groups(nominal, counts[:, columns.group.level] / persons)
+
+
+def _expected(parameters: GlmParameters, shape: Shape) -> Array:
+    """Return the expected fractions of the group if counts are released."""
+    shares = parameters.shares
+    if not isinstance(shares, dict):
+        return np.full(len(shape.subjects), shares, dtype=np.float64)
+    return np.array([shares[name] for name in shape.sites or tuple(shares)])

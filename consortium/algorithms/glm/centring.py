@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array, PlannedRelease, Release
+from consortium.algorithms.base import PlannedRelease, Release
 from consortium.algorithms.glm.groups import Groups, capped_weights
 from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, estimate_proportions
-from consortium.algorithms.glm.plan import GlmPlan
+from consortium.base.array import Array
 from consortium.privacy.block_bounds import BlocksBound
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 _FAR = 0.25
 _CLEARLY = 3.0
@@ -53,7 +57,7 @@ class Centring:
         return float(self.weights**2 @ self.doubts)
 
 
-def count_sentences(plan: GlmPlan) -> tuple[str, ...]:
+def count_sentences(plan: Glm) -> tuple[str, ...]:
     """Return a sentence on the release of the groups' numbers of participants, if any."""
     if plan.columns.slope:
         return ()
@@ -65,7 +69,7 @@ def count_sentences(plan: GlmPlan) -> tuple[str, ...]:
     return (sentence,)
 
 
-def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
+def counted_sentences(plan: Glm, there: Centring) -> tuple[str, ...]:
     """Return a warning if released counts clearly contradict the shares that the study expects."""
     groups = there.groups
     persons = np.maximum(there.groups.persons, 1)
@@ -89,19 +93,19 @@ def counted_sentences(plan: GlmPlan, there: Centring) -> tuple[str, ...]:
     return (sentence,)
 
 
-def _group(plan: GlmPlan) -> str:
+def _group(plan: Glm) -> str:
     """Return the level that is counted, or its column if levels have no names."""
     entry = plan.columns.group
     return entry.compared[0] or entry.label
 
 
-def expected_centring(plan: GlmPlan) -> Centring:
+def expected_centring(plan: Glm) -> Centring:
     """Return the centring by the groups that the study expects."""
     return Centring(plan.groups, plan.choice.weights, np.zeros(len(plan.groups.persons)))
 
 
 def counted_centring(
-    plan: GlmPlan, stage: PlannedRelease, release: Release, persons: Array
+    plan: Glm, stage: PlannedRelease, release: Release, persons: Array
 ) -> Centring:
     """Return the centring by released counts.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtr, chdtrc  # scipy.stats has them, and takes half a second to load
 
-from consortium.algorithms.base import Array
+from consortium.base.array import Array
 
 CLIPPED = {
     0.65: 0.64,

@@ -7,12 +7,13 @@ import warnings
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Serious, SiteData
+from consortium.algorithms.base import Serious, SiteData
 from consortium.algorithms.glm.entries import Columns
+from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.rows import rows_of, there_of
+from consortium.base.array import Array
 from consortium.base.formatting import number
-from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 
 _OFF = 0.25  # tolerated difference of the second group's fraction from the expected one
 _NAMED = 5

@@ -6,10 +6,11 @@ before anything is clipped. The privacy guarantee applies with these numbers hel
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Serious, Shape, SiteData
+from consortium.algorithms.base import Serious, Shape, SiteData
 from consortium.algorithms.glm.entries import Columns, GlmEntry
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.rows import unit_means
+from consortium.base.array import Array
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 

@@ -10,7 +10,6 @@ from functools import cached_property
 
 import numpy as np
 
-from consortium.algorithms.base import Array
 from consortium.algorithms.glm.choice import (
     BALANCE_SHARE,
     CLIPPED,
@@ -34,6 +33,7 @@ from consortium.algorithms.glm.choice import (
 )
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, UNCUT
 from consortium.algorithms.glm.groups import SLOPE_WITHIN, Groups
+from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE
 from consortium.algorithms.glm.kernels.covariate_adjustment import (
     LEAST_KEPT,
     TOGETHER,
@@ -41,7 +41,7 @@ from consortium.algorithms.glm.kernels.covariate_adjustment import (
 )
 from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, count_variances
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
-from consortium.kernels.contrast_regression import SITE_VARIANCE
+from consortium.base.array import Array
 
 _MOST_FOR_MEANS = 0.3  # largest share of a slope's budget
 _SHARED_EFFECT = 0.3  # public standard deviations: its loss by clipping counts as an error

@@ -4,19 +4,24 @@ Each is a bound on the bias that the released numbers leave possible. If it exce
 standard error, the outcome is withheld from the discoveries, and the report begins with the reason.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.declared import clipped_columns
 from consortium.algorithms.glm.estimation import cut_bias, known_effects
+from consortium.algorithms.glm.kernels.contrast_regression import Effects
 from consortium.algorithms.glm.kernels.with_open import contradicted
 from consortium.algorithms.glm.learned import Learned
-from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.contrast_regression import Effects
+from consortium.base.array import Array
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 REPORTED = "reported"
 """State of an outcome whose numbers are not withheld."""
@@ -67,9 +72,7 @@ class PossibleBias:
     """Effects that it could move by more than half their standard error, boolean, length V."""
 
 
-def doubts_of(
-    plan: GlmPlan, found: Effects, learned: Learned, there: Centring
-) -> list[PossibleBias]:
+def doubts_of(plan: Glm, found: Effects, learned: Learned, there: Centring) -> list[PossibleBias]:
     """Return every cause that concerns an outcome; none without noise and clipping."""
     if plan.shape.noise == 0:
         return []
@@ -125,7 +128,7 @@ def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
     return found
 
 
-def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
+def contradicted_sentences(plan: Glm, learned: Learned) -> tuple[str, ...]:
     """Return warnings on stated standard deviations that contradict those of the first round."""
     found = list[str]()
     doubt = learned.norms.doubt / 2
@@ -147,7 +150,7 @@ def contradicted_sentences(plan: GlmPlan, learned: Learned) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _far_outcomes(plan: GlmPlan, learned: Learned) -> list[str]:
+def _far_outcomes(plan: Glm, learned: Learned) -> list[str]:
     """Return a warning on outcomes that are far from the open cohort's, as in another unit."""
     norms = learned.norms
     far = np.abs(norms.shift) / norms.factor > _FAR_OUTCOME
@@ -162,7 +165,7 @@ def _far_outcomes(plan: GlmPlan, learned: Learned) -> list[str]:
     return [sentence]
 
 
-def _wrong_slopes(plan: GlmPlan, found: Effects, learned: Learned) -> float:
+def _wrong_slopes(plan: Glm, found: Effects, learned: Learned) -> float:
     """Return the bias from an open cohort's slopes that contradict the effects; otherwise 0.
 
     Formula: 0.3 √(d̄² - Var d̄), with d̄ the mean over outcomes of the effects less these slopes.
@@ -204,7 +207,7 @@ def states_of(doubts: list[PossibleBias], lacking: Array) -> tuple[str, ...]:
     )
 
 
-def _centre_sentence(plan: GlmPlan, learned: Learned) -> str:
+def _centre_sentence(plan: Glm, learned: Learned) -> str:
     norms = learned.norms
     far = float(np.sqrt(np.mean(np.square(norms.shift)))) / norms.factor
     stated = plan.parameters.norms.location is not None
@@ -227,7 +230,7 @@ def _centre(found: Effects, learned: Learned) -> Array:
     return np.asarray(_LEFT * unbalanced * np.abs(learned.norms.shift) / learned.norms.factor)
 
 
-def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
+def _factors(plan: Glm, learned: Learned, there: Centring) -> float:
     """Return infinity if a column of a product or a square is far from its stated mean, or 0."""
     factors = plan.columns.products.rows
     if not len(factors):
@@ -239,7 +242,7 @@ def _factors(plan: GlmPlan, learned: Learned, there: Centring) -> float:
     return np.inf if np.abs(means).max(initial=0.0) > _FAR_FACTOR else 0.0
 
 
-def _column(plan: GlmPlan, learned: Learned, there: Centring) -> float:
+def _column(plan: Glm, learned: Learned, there: Centring) -> float:
     """Return infinity if a slope's column was clipped unequally or much at both ends, or 0.
 
     The share outside the limits is estimated from the mean square about the stated mean, including

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.formula import factors
+from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.parameters import GlmParameters
 from consortium.algorithms.glm.rows import Table
+from consortium.base.array import Array
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.views import View
 from consortium.views.column import Column
 

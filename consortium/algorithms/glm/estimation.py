@@ -8,17 +8,27 @@ the second group of site s; γ are slopes of the contrast on the covariates, x̂
 means, N_a = Σ a n q (1 - q) and N_u = Σ a² n q (1 - q).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array, PlannedRelease, Release
+from consortium.algorithms.base import PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.choice import (
     cut_of,
     touched_of,
+)
+from consortium.algorithms.glm.kernels.contrast_regression import (
+    PRIOR_WIDTH,
+    ContrastSums,
+    Effects,
+    Estimates,
+    Expected,
 )
 from consortium.algorithms.glm.kernels.contrast_rows import (
     Coefficients,
@@ -37,15 +47,11 @@ from consortium.algorithms.glm.kernels.lost_tails import (
     no_tails,
 )
 from consortium.algorithms.glm.learned import Learned, block_of, sums_in
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.ring import clips_in, pair_weight
-from consortium.kernels.contrast_regression import (
-    PRIOR_WIDTH,
-    ContrastSums,
-    Effects,
-    Estimates,
-    Expected,
-)
+from consortium.base.array import Array
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 # Squared distance between initial and learned centre, in standard deviations, at which about
 # 63 % of the participants who would otherwise not be clipped are counted as clipped.
@@ -53,7 +59,7 @@ _FAR = 8.0
 _ALONE = 0.25  # share of the weights' imbalance that does not cancel against learned centres
 
 
-def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
+def expected_of(plan: Glm, there: Centring, learned: Learned) -> Expected:
     """Return the values about the last round that are known before its sums are read.
 
     Variance of the adjustment: (k' σ_G² + σ_A² ‖γ‖² (p + 1)/(2p)) / ŝ², if each of p covariates
@@ -115,7 +121,7 @@ def expected_of(plan: GlmPlan, there: Centring, learned: Learned) -> Expected:
     )
 
 
-def known_effects(plan: GlmPlan, learned: Learned) -> Array:
+def known_effects(plan: Glm, learned: Learned) -> Array:
     """Return the open cohort's slopes, which sites subtracted, in learned deviations: (1 + p) x V.
 
     They are 0 without an open cohort.
@@ -125,7 +131,7 @@ def known_effects(plan: GlmPlan, learned: Learned) -> Array:
     return np.asarray(plan.open.slopes.T / learned.scales)
 
 
-def cut_bias(plan: GlmPlan, learned: Learned) -> float:
+def cut_bias(plan: Glm, learned: Learned) -> float:
     """Return the possible bias of a group's effects from the clipping of covariates."""
     if plan.columns.slope or not plan.covariates or plan.shape.noise == 0:
         return 0.0
@@ -145,7 +151,7 @@ def _unevenness(information: Array, persons: Array) -> float:
     return float(each.sum())
 
 
-def _touched(plan: GlmPlan, learned: Learned) -> float:
+def _touched(plan: Glm, learned: Learned) -> float:
     """Return the share of the participants who are clipped.
 
     Formula: 1 - (1 - p) exp(-d²/8), with p the planned share and d² the mean squared distance of
@@ -162,7 +168,7 @@ class ContrastRound:
 
     def __init__(
         self,
-        plan: GlmPlan,
+        plan: Glm,
         there: Centring,
         learned: Learned,
         stage: PlannedRelease,

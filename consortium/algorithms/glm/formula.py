@@ -6,13 +6,15 @@ clipped, and the remaining effects of the column itself look like an effect of i
 
 import re
 
+from consortium.base.frozen_model import FieldError
+
 _NAME = r"[A-Za-z0-9_.=-]{1,129}"
 TERM = rf"^{_NAME}$"
 CONTRASTED = rf"^{_NAME}(:{_NAME})?$"
 _SQUARE = re.compile(rf"I\(\s*({_NAME})\s*\*\*\s*2\s*\)")
 _PRODUCT = re.compile(rf"({_NAME})\s*([*:])\s*({_NAME})")
 _REFUSED = (
-    "formula: write columns, products of two and squares with + between them, as in diagnosis * "
+    "write columns, products of two and squares with + between them, as in diagnosis * "
     "age + I(age**2) + sex"
 )
 
@@ -31,12 +33,12 @@ def written_out(formula: str) -> tuple[str, ...]:
     for part in formula.split("+"):
         terms = _terms(part.strip())
         if len(terms) == 1 and terms[0] in found:
-            raise ValueError(f"formula: {terms[0]} is named twice. Name each term once.")
+            raise FieldError("formula", f"{terms[0]} is named twice. Name each term once.")
         found += [term for term in terms if term not in found]
     for term in found:
         for column in factors(term):
             if column not in found:
-                raise ValueError(f"formula: {term} requires the column {column}. Add it.")
+                raise FieldError("formula", f"{term} requires the column {column}. Add it.")
     return tuple(found)
 
 
@@ -58,8 +60,8 @@ def _terms(part: str) -> list[str]:
         return [f"I({square[1]}**2)"]
     product = _PRODUCT.fullmatch(part)
     if product is None:
-        raise ValueError(_REFUSED)
+        raise FieldError("formula", _REFUSED)
     one, sign, other = product.groups()
     if one == other:
-        raise ValueError(f"formula: write the square of {one} as I({one}**2)")
+        raise FieldError("formula", f"write the square of {one} as I({one}**2)")
     return [f"{one}:{other}"] if sign == ":" else [one, other, f"{one}:{other}"]

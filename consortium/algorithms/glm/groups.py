@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consortium.algorithms.base import Array
+from consortium.base.array import Array
 
 SLOPE_WITHIN = 0.8
 """Usual share of a covariate's variance that is within sites."""

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from consortium.algorithms.base import Array
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     EqualCorrelation,
     OutcomeCorrelation,
@@ -25,6 +24,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
 from consortium.algorithms.glm.open_table import Curve
 from consortium.algorithms.glm.persons import standardize_outcomes
 from consortium.algorithms.glm.rows import RowsTable, Table, WithinUnits
+from consortium.base.array import Array
 from consortium.privacy.clipping import clip_columns, clip_factors, column_norms, finite_values
 
 NUMBERS = 1 << 16

@@ -1,13 +1,16 @@
 """Results of the first round: location and scale of the outcomes, and the covariate adjustment."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consortium.algorithms.base import Array, PlannedRelease, Release
-from consortium.algorithms.coverage import ABSENT, places_by_part
+from consortium.algorithms import coverage
+from consortium.algorithms.base import PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE, TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, CovariateSums, adjust
 from consortium.algorithms.glm.kernels.learned_norms import (
     MISSING_WIDTH,
@@ -17,12 +20,14 @@ from consortium.algorithms.glm.kernels.learned_norms import (
     learn_norms,
     squared_norm_ratio,
 )
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.ring import pair_weight
-from consortium.kernels.contrast_regression import SITE_VARIANCE, TOTAL_DEVIATION
+from consortium.base.array import Array
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import Block, BlocksBound
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 _LEFT_OF_WAY = 0.07  # share of a large shift that clipping leaves uncorrected
 _LEAST_INFORMATION = 0.1  # relative to that of units whose rows are all of one group
@@ -69,7 +74,7 @@ class Learned:
         way = _LEFT_OF_WAY * self.norms.shift / self.norms.factor
         return self.norms.missed(squares) + float(np.mean(np.square(way)))
 
-    def heard(self, plan: GlmPlan) -> dict[str, Array]:
+    def heard(self, plan: Glm) -> dict[str, Array]:
         """Return the arguments of the last round's query."""
         found = {"location": self.location, "scales": self.scales}
         if plan.design.clipped_columns:
@@ -79,7 +84,7 @@ class Learned:
         return found | ({"spread": np.array([self.spread])} if plan.columns.slope else {})
 
 
-def persons_in(plan: GlmPlan, release: Release) -> Array:
+def persons_in(plan: Glm, release: Release) -> Array:
     """Return the estimated n_s of the sites in a release, and 0 for the others."""
     counts = np.zeros(len(plan.shape.units))
     counts[list(plan.present(release))] = plan.units_in(release)
@@ -97,7 +102,7 @@ def sums_in(
 
 
 def read_first_round(
-    plan: GlmPlan, centring: Centring, stage: PlannedRelease, release: Release
+    plan: Glm, centring: Centring, stage: PlannedRelease, release: Release
 ) -> Learned:
     """Return location, scale and covariate adjustment from the sums of the first round."""
     there = centring.among(persons_in(plan, release))
@@ -137,7 +142,7 @@ def block_of(stage: PlannedRelease, name: str) -> Block:
     return stage.bound.block(name)
 
 
-def _total(plan: GlmPlan, norms: LearnedNorms, kept: float, reach: float) -> float:
+def _total(plan: Glm, norms: LearnedNorms, kept: float, reach: float) -> float:
     """Return the variance about the learned centres, relative to the usual one.
 
     It is at least the part within sites.
@@ -150,7 +155,7 @@ def _total(plan: GlmPlan, norms: LearnedNorms, kept: float, reach: float) -> flo
 
 
 def _norms(
-    plan: GlmPlan, persons: Array, sums: dict[str, Array], noise: dict[str, float]
+    plan: Glm, persons: Array, sums: dict[str, Array], noise: dict[str, float]
 ) -> LearnedNorms:
     own = {name: noise[name] for name in ("location", "kept", "size")}
     kept = float(sums["kept"][0])
@@ -170,18 +175,20 @@ def _norms(
 
 
 def _shares(
-    plan: GlmPlan, sums: dict[str, Array], noise: dict[str, float], participants: float
+    plan: Glm, sums: dict[str, Array], noise: dict[str, float], participants: float
 ) -> EstimatedShares:
     """Return the estimated shares of participants who have each outcome; 1 without gaps."""
-    if ABSENT not in sums:
+    if coverage.ABSENT not in sums:
         return EstimatedShares(np.ones(plan.outcomes), np.zeros(plan.outcomes))
     parameters = plan.parameters
-    parts = places_by_part(parameters.views, plan.shape, parameters.outcome_views)
-    return estimate_shares(1 - sums[ABSENT] / participants, noise[ABSENT] / participants, parts)
+    parts = coverage.places_by_part(parameters.views, plan.shape, parameters.outcome_views)
+    return estimate_shares(
+        1 - sums[coverage.ABSENT] / participants, noise[coverage.ABSENT] / participants, parts
+    )
 
 
 def _adjust(
-    plan: GlmPlan, there: Centring, sums: dict[str, Array], noise: dict[str, float]
+    plan: Glm, there: Centring, sums: dict[str, Array], noise: dict[str, float]
 ) -> tuple[Adjustment, dict[str, float]]:
     """Return the covariate adjustment and its noise; nothing is adjusted without covariates."""
     persons = there.groups.persons

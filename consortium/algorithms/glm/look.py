@@ -5,10 +5,14 @@ not entries. A participant with extreme values does not reduce the contribution 
 moves no block by more than its bound.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.coverage import ABSENT
+from consortium.algorithms import coverage
+from consortium.algorithms.base import Query, SiteData
 from consortium.algorithms.glm.in_parts import (
     OutcomePart,
     Outcomes,
@@ -22,19 +26,22 @@ from consortium.algorithms.glm.persons import (
     sides_of,
     sloped_persons_of,
 )
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.ring import most_log_in, ring_of
 from consortium.algorithms.glm.rows import WithinUnits, rows_of
+from consortium.base.array import Array
 from consortium.kernels.moments import mean_packed_square
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import clip_columns, clip_factors, clip_values, finite_values
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 # Limit of the outcomes in standard deviations. Norms are lost at it, and rounding errors grow.
 _FARTHEST = 1e4
 _LEAST_DISTANCE = 1e-30  # smallest squared distance of a pair
 
 
-def glm_counts(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
+def glm_counts(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Return the mean over participants of t - ½, at the site's own position.
 
     Replacing a participant moves its t - ½ by at most 1, which is a change of 1 divided by the
@@ -51,7 +58,7 @@ def glm_counts(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) 
     return bound.join({"counts": found})
 
 
-def glm_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
+def glm_norms(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Return the means over participants of the first look, and of the covariates' sums.
 
     These are a t̃ x, a x xᵀ (packed) and x at the site's own position.
@@ -69,7 +76,7 @@ def glm_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -
         return bound.join(found)
 
 
-def glm_slope_norms(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
+def glm_slope_norms(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Return the means of `glm_norms`, with t x, x xᵀ, (t, x) at the site's position, and t².
 
     Returns
@@ -94,7 +101,7 @@ def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
     return {"column": np.asarray(squares.sum() / len(squares))}
 
 
-def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -> dict[str, Array]:
+def _look(plan: Glm, data: SiteData, blocks: BlocksBound, people: Persons) -> dict[str, Array]:
     """Return means of f R^-¼u, of f, and of logarithms of pairs' squared distances."""
     columns = plan.columns
     outcomes = Outcomes(
@@ -113,14 +120,18 @@ def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -
     one, other = ring_of(data.person_hashes)
     factors = factors_within(reach, outcomes.sizes) * kept
     squares = dict[int | None, Array]()
-    names = {"location", ABSENT} & {block.name for block in blocks.blocks}
+    names = {"location", coverage.ABSENT} & {block.name for block in blocks.blocks}
 
     def of_part(part: OutcomePart) -> dict[str, Array]:
         turned = part.turned * kept
         apart = person_columns(turned, one) - person_columns(turned, other)
         squares[part.rows.start] = np.square(apart).sum(axis=0)  # the same if asked again
         found = {"location": turned * factors}
-        missing = {ABSENT: (~part.known & kept).astype(np.float64)} if ABSENT in names else {}
+        missing = (
+            {coverage.ABSENT: (~part.known & kept).astype(np.float64)}
+            if coverage.ABSENT in names
+            else {}
+        )
         return found | missing
 
     sums = outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names})
@@ -136,7 +147,7 @@ def _look(plan: GlmPlan, data: SiteData, blocks: BlocksBound, people: Persons) -
 
 
 def _covariates(
-    plan: GlmPlan, query: Query, blocks: BlocksBound, people: Persons, columns: Array
+    plan: Glm, query: Query, blocks: BlocksBound, people: Persons, columns: Array
 ) -> dict[str, Array]:
     """Return means of covariates times the contrast, of their moment, and by site, as planned."""
     planned = {block.name: block for block in blocks.blocks}

@@ -1,9 +1,12 @@
 """Description of a finished regression for the methods section of a paper."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from consortium.algorithms.base import Array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
+from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
@@ -12,14 +15,16 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.open_table import OpenNorms
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.plan import GlmPlan
+from consortium.base.array import Array
 from consortium.base.formatting import count, number
-from consortium.kernels.contrast_regression import TOTAL_DEVIATION
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 _SHOWN = 10  # names in a sentence
 
 
-def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
+def methods_text(plan: Glm, learned: Learned, persons: Array) -> str:
     """Return the text on model, clipping, adjustment, standard errors and tests.
 
     Parameters
@@ -41,7 +46,7 @@ def methods_text(plan: GlmPlan, learned: Learned, persons: Array) -> str:
     return " ".join(sentences)
 
 
-def _model(plan: GlmPlan, persons: Array) -> str:
+def _model(plan: Glm, persons: Array) -> str:
     parameters = plan.parameters
     there = int((persons > 0).sum())
     group = plan.columns.group
@@ -72,7 +77,7 @@ def _units_of(parameters: GlmParameters, many: int) -> str:
     )
 
 
-def _units(plan: GlmPlan, learned: Learned) -> str:
+def _units(plan: Glm, learned: Learned) -> str:
     explaining = (plan.columns.group, *plan.columns.covariates_of)
     limited = any(not entry.levels for entry in explaining)
     columns = f"; columns with limits at {COVARIATE_LIMIT:g} of their own" if limited else ""
@@ -109,7 +114,7 @@ def _basis(likeness: BasisCorrelation) -> str:
     )
 
 
-def _open(plan: GlmPlan, found: OpenNorms) -> str:
+def _open(plan: Glm, found: OpenNorms) -> str:
     labels = [plan.columns.group.label, *(e.label for e in plan.columns.covariates_of)]
     known = [label for label, there in zip(labels, found.fit.varied, strict=True) if there]
     curve = ""
@@ -132,7 +137,7 @@ def _open(plan: GlmPlan, found: OpenNorms) -> str:
     )
 
 
-def _clipping(plan: GlmPlan) -> str:
+def _clipping(plan: Glm) -> str:
     weighed = "the inverse fourth root of their covariance"
     if not isinstance(plan.likeness, BasisCorrelation):
         correlation = number(plan.parameters.norms.correlation)
@@ -160,7 +165,7 @@ def _clipping(plan: GlmPlan) -> str:
     )
 
 
-def _sites(plan: GlmPlan) -> str:
+def _sites(plan: Glm) -> str:
     centred = "by each site's share of the group, from counts"
     declared = plan.columns.slope and not plan.hidden[0]
     if plan.columns.slope:
@@ -177,7 +182,7 @@ def _sites(plan: GlmPlan) -> str:
     )
 
 
-def _adjustment(plan: GlmPlan, adjustment: Adjustment) -> str:
+def _adjustment(plan: Glm, adjustment: Adjustment) -> str:
     others = _listed([entry.label for entry in plan.columns.covariates_of])
     adjusted = (
         f"It was adjusted for {others} by least squares within sites, from sums that were released "
@@ -191,7 +196,7 @@ def _adjustment(plan: GlmPlan, adjustment: Adjustment) -> str:
     )
 
 
-def _errors(plan: GlmPlan) -> str:
+def _errors(plan: Glm) -> str:
     chance = (
         "the sampling variance among participants within sites, estimated from squared differences "
         "of random pairs of a site and shrunk towards its usual value"
@@ -205,7 +210,7 @@ def _errors(plan: GlmPlan) -> str:
     )
 
 
-def _tests(plan: GlmPlan) -> str:
+def _tests(plan: Glm) -> str:
     parameters = plan.parameters
     rate = 100 * parameters.discoveries
     level = 100 * parameters.confidence

@@ -1,12 +1,17 @@
 """Forecast error of only an open cohort, and of the release combined with it."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from consortium.algorithms.findings import Cell
 from consortium.algorithms.glm.kernels.with_open import share_of_release
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.base.formatting import count
 from consortium.errors import StudyError
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 _EMPTY = "–"
 _LEAST_GAIN = 0.05  # least reduction, relative to the open cohort's error
@@ -15,7 +20,7 @@ ALONE = "only the open cohort"
 BOTH = "with the open cohort"
 
 
-def errors_with_open(plan: GlmPlan, error: float) -> tuple[float, float, float] | None:
+def errors_with_open(plan: Glm, error: float) -> tuple[float, float, float] | None:
     """Return the errors of only the open cohort, by chance and in all, and of both together.
 
     The error of the open cohort is that of its effects as estimates of the hospitals'. It includes
@@ -38,7 +43,7 @@ def errors_with_open(plan: GlmPlan, error: float) -> tuple[float, float, float] 
     return fit.error, alone, both
 
 
-def check_gain(plan: GlmPlan, error: float) -> None:
+def check_gain(plan: Glm, error: float) -> None:
     """Raise StudyError if the release is expected to add nothing to the open cohort."""
     found = errors_with_open(plan, error)
     if found is None:
@@ -53,7 +58,7 @@ def check_gain(plan: GlmPlan, error: float) -> None:
         )
 
 
-def rows_with_open(plan: GlmPlan, error: float) -> tuple[tuple[Cell, ...], ...]:
+def rows_with_open(plan: Glm, error: float) -> tuple[tuple[Cell, ...], ...]:
     """Return rows of the forecast's table on only the open cohort, and on both together."""
     found = errors_with_open(plan, error)
     if found is None:
@@ -62,7 +67,7 @@ def rows_with_open(plan: GlmPlan, error: float) -> tuple[tuple[Cell, ...], ...]:
     return (ALONE, alone, chance, *(_EMPTY,) * 3), (BOTH, both, *(_EMPTY,) * 4)
 
 
-def caption_with_open(plan: GlmPlan) -> str:
+def caption_with_open(plan: Glm) -> str:
     """Return the meaning of these rows; empty if there are none."""
     if plan.open is None or not plan.open.knows_contrast:
         return ""
@@ -73,7 +78,7 @@ def caption_with_open(plan: GlmPlan) -> str:
     )
 
 
-def cohort_sentences(plan: GlmPlan) -> tuple[str, ...]:
+def cohort_sentences(plan: Glm) -> tuple[str, ...]:
     """Return a sentence on the open cohort's table, if there is one."""
     found = plan.open
     if found is None:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Shape
+from consortium.algorithms.base import Shape
 from consortium.algorithms.glm.entries import Columns, GlmEntry, Labels, resolve
 from consortium.algorithms.glm.kernels.known_correlation import (
     KnownCorrelation,
@@ -27,6 +27,7 @@ from consortium.algorithms.glm.kernels.open_regression import (
     fit_within,
 )
 from consortium.algorithms.glm.parameters import CovariateNorm, GlmParameters, Norms
+from consortium.base.array import Array
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 from consortium.kernels.tiles import product_of_columns

@@ -17,7 +17,7 @@ from pydantic import (
 from consortium.algorithms.base import AnalysisParameters
 from consortium.algorithms.glm.formula import CONTRASTED, TERM, factors, without_levels, written_out
 from consortium.algorithms.units import Units
-from consortium.base.frozen_model import FrozenModel
+from consortium.base.frozen_model import FieldError, FrozenModel
 from consortium.errors import StudyError
 from consortium.views import View
 from consortium.views.base import Label, ViewName
@@ -81,7 +81,7 @@ class CovariateNorm(FrozenModel):
     @model_validator(mode="after")
     def _smaller_within(self) -> CovariateNorm:
         if self.within is not None and self.within > self.deviation:
-            raise ValueError("within: must be at most deviation, which counts sites' differences")
+            raise FieldError("within", "must be at most deviation, which counts sites' differences")
         return self
 
 
@@ -164,9 +164,10 @@ class GlmParameters(AnalysisParameters):
     @classmethod
     def _always_counted(cls, values: Any) -> Any:
         if isinstance(values, dict) and "counts" in values:
-            raise ValueError(
-                "counts: numbers of participants of a group are always released with noise. Remove "
-                "'counts' and give 'groups' or 'shares'."
+            raise FieldError(
+                "counts",
+                "numbers of participants of a group are always released with noise. Remove "
+                "'counts' and give 'groups' or 'shares'.",
             )
         return values
 
@@ -176,9 +177,10 @@ class GlmParameters(AnalysisParameters):
         if isinstance(values, dict) and "contrasts" in values:
             asked = values["contrasts"]
             if asked != "all" and not (isinstance(asked, dict) and len(asked) == 1):
-                raise ValueError(
-                    "contrasts: must be one name with its column, such as 'patients: diagnosis', "
-                    "or 'all', from which others are computed afterwards"
+                raise FieldError(
+                    "contrasts",
+                    "must be one name with its column, such as 'patients: diagnosis', "
+                    "or 'all', from which others are computed afterwards",
                 )
         return values
 
@@ -187,69 +189,75 @@ class GlmParameters(AnalysisParameters):
         self._views = tuple((info.context or {}).get("features") or ())
         terms = self.terms
         if len(terms) > _MOST_TERMS:
-            raise ValueError(f"formula: must have at most {_MOST_TERMS} columns and products")
+            raise FieldError("formula", f"must have at most {_MOST_TERMS} columns and products")
         if self.importance and len(factors(terms[0])) > 1:
-            raise ValueError(
-                "contrasts: 'all' requires a formula that begins with a column. Name it first."
+            raise FieldError(
+                "contrasts", "'all' requires a formula that begins with a column. Name it first."
             )
         if without_levels(self.contrasted) not in terms:
-            raise ValueError(
-                f"contrasts: {self.contrasted} must be in the formula. Add the column to it."
+            raise FieldError(
+                "contrasts", f"{self.contrasted} must be in the formula. Add the column to it."
             )
         known = {name for view in self._views for name, _ in view.single_columns}
         strange = sorted(set(self.covariates) - known - set(terms))
         if strange:
-            raise ValueError(f"covariates: {strange[0]} is not a column. Correct its name.")
+            raise FieldError("covariates", f"{strange[0]} is not a column. Correct its name.")
         if self.shares is not None and self.groups:
-            raise ValueError("shares: 'groups' already states the expected fractions. Remove one.")
+            raise FieldError(
+                "shares", "'groups' already states the expected fractions. Remove one."
+            )
         self._check_basis()
         self._check_open()
         self._check_units()
         lengths = {len(counts) for counts in self.groups.values()}
         if lengths and (len(lengths) > 1 or min(lengths) < 2):
-            raise ValueError("groups: each site must have a number of participants for each level")
+            raise FieldError(
+                "groups", "each site must have a number of participants for each level"
+            )
         if any(sum(counts) < 1 for counts in self.groups.values()):
-            raise ValueError("groups: each site must have at least one participant")
+            raise FieldError("groups", "each site must have at least one participant")
         return self
 
     def _check_units(self) -> None:
         counts = [count for of_site in self.groups.values() for count in of_site]
         if self.units is None and any(count != int(count) for count in counts):
-            raise ValueError("groups: numbers of participants must be integers")
+            raise FieldError("groups", "numbers of participants must be integers")
         if self.units is not None and self.importance:
-            raise ValueError(
-                "units: the errors of other coefficients would be valid for only one correlation "
-                "within units. Name one contrast instead of 'all'."
+            raise FieldError(
+                "units",
+                "the errors of other coefficients would be valid for only one correlation "
+                "within units. Name one contrast instead of 'all'.",
             )
         outcomes = [view for view in self._views if view.name in self.outcome_views]
         if self.units is not None and any(view.stated_gaps for view in outcomes):
-            raise ValueError(
-                "units: a row without an outcome is excluded from its unit. Set 'gaps: 0' in the "
-                "views."
+            raise FieldError(
+                "units",
+                "a row without an outcome is excluded from its unit. Set 'gaps: 0' in the views.",
             )
 
     def _check_basis(self) -> None:
         if not self.smooth:
             if self.smoothness is not None or self.cutoff is not None:
-                raise ValueError("smoothness: requires 'basis: smooth', as does cutoff")
+                raise FieldError("smoothness", "requires 'basis: smooth', as does cutoff")
             return
         if self.smoothness is None:
-            raise ValueError("smoothness: is required by 'basis: smooth'")
+            raise FieldError("smoothness", "is required by 'basis: smooth'")
         if self.importance or self.averages or len(self.outcome_views) > 1:
-            raise ValueError("basis: smooth requires one contrast of one view, without averages")
+            raise FieldError("basis", "smooth requires one contrast of one view, without averages")
 
     def _check_open(self) -> None:
         if self.open is None:
             return
         for name, usual in (("norms", Norms()), ("explained", _EXPLAINED)):
             if getattr(self, name) != usual:  # an approval states defaults
-                raise ValueError(f"{name}: is taken from the open cohort. Remove {name}.")
+                raise FieldError(name, f"is taken from the open cohort. Remove {name}.")
         if not self.open.endswith((".tsv", ".csv")):
-            raise ValueError("open: must be a table of participants (.tsv or .csv)")
+            raise FieldError("open", "must be a table of participants (.tsv or .csv)")
         if self.smooth:
-            raise ValueError(
-                "open: requires outcomes with a column each, so 'basis: smooth' is not possible. "
-                "Remove one of them."
+            raise FieldError(
+                "open",
+                "requires outcomes with a column each, so 'basis: smooth' is not possible. "
+                "Remove one of them.",
             )
 
     @property

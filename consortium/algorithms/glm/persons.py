@@ -3,15 +3,17 @@
 Each entry is first clipped to public limits. A participant who lacks a value contributes 0.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Query, SiteData
 from consortium.algorithms.glm.declared import clipped_columns
 from consortium.algorithms.glm.groups import capped_weights
 from consortium.algorithms.glm.open_table import Curve
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.rows import (
     Table,
     WithinUnits,
@@ -20,7 +22,11 @@ from consortium.algorithms.glm.rows import (
     within_units,
 )
 from consortium.algorithms.units import Units
+from consortium.base.array import Array
 from consortium.privacy.clipping import clip_columns
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 _AT_ONCE = 1024  # entries of a chunk
 
@@ -49,7 +55,7 @@ class Persons:
     (1 + p) x n; empty without one."""
 
 
-def persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
+def persons_of(plan: Glm, data: SiteData, query: Query) -> Persons:
     """Read group and covariates of a site's participants."""
     table, many = rows_of(data)
     own, weight = _part_and_weight(plan, query)
@@ -65,7 +71,7 @@ def persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
     return found if units is None else _by_unit(plan, units, found, table, many)
 
 
-def sloped_persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
+def sloped_persons_of(plan: Glm, data: SiteData, query: Query) -> Persons:
     """Read a column with limits and the covariates of a site's participants."""
     table, many = rows_of(data)
     columns, kept = _covariates(plan, table, query.site)
@@ -83,7 +89,7 @@ def sloped_persons_of(plan: GlmPlan, data: SiteData, query: Query) -> Persons:
     return found if units is None else _by_unit(plan, units, found, table, many)
 
 
-def _by_unit(plan: GlmPlan, units: Units, rows: Persons, table: Table, many: int) -> Persons:
+def _by_unit(plan: Glm, units: Units, rows: Persons, table: Table, many: int) -> Persons:
     """Return units instead of rows; a row that lacks any value is ignored."""
     there = (rows.kept & _complete(table, plan.columns.outcomes)).reshape(many, -1)
     shape = len(rows.covariates), many, there.shape[1]
@@ -121,7 +127,7 @@ def _by_unit(plan: GlmPlan, units: Units, rows: Persons, table: Table, many: int
     )
 
 
-def _whole_columns(plan: GlmPlan, columns: Array, site: int) -> Array:
+def _whole_columns(plan: Glm, columns: Array, site: int) -> Array:
     """Return columns with the site's declared means added again, for an open cohort's curve."""
     if plan.open is None:
         return np.zeros((0, columns.shape[1]))
@@ -131,7 +137,7 @@ def _whole_columns(plan: GlmPlan, columns: Array, site: int) -> Array:
     return whole
 
 
-def curve_of(plan: GlmPlan, people: Persons) -> Curve | None:
+def curve_of(plan: Glm, people: Persons) -> Curve | None:
     """Return the curve of an open cohort for a site's participants; None without one."""
     return None if plan.open is None else Curve(plan.open.slopes, people.whole)
 
@@ -144,7 +150,7 @@ def _complete(table: Table, entries: Array) -> Array:
     return complete
 
 
-def sides_of(plan: GlmPlan, data: SiteData) -> Array:
+def sides_of(plan: Glm, data: SiteData) -> Array:
     """Return ½ for participants of the second group, -½ for the first, and 0 if it is missing.
 
     For units it is the mean over rows, which is between these values.
@@ -157,7 +163,7 @@ def sides_of(plan: GlmPlan, data: SiteData) -> Array:
     return np.asarray(sides.sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 
 
-def _part_and_weight(plan: GlmPlan, query: Query) -> tuple[float, float]:
+def _part_and_weight(plan: Glm, query: Query) -> tuple[float, float]:
     """Return q_s and a_s. If q_s was released, a_s is computed from it here."""
     if plan.columns.slope:
         own = plan.groups.proportions
@@ -168,7 +174,7 @@ def _part_and_weight(plan: GlmPlan, query: Query) -> tuple[float, float]:
     return float(known), float(capped_weights(known, plan.choice.contrast_reach))
 
 
-def _covariates(plan: GlmPlan, table: Table, site: int) -> tuple[Array, Array]:
+def _covariates(plan: Glm, table: Table, site: int) -> tuple[Array, Array]:
     """Return the clipped columns, centred on the site's declared means, and complete rows."""
     entries, means, scales = clipped_columns(plan.columns)
     rows = np.array([entry.row for entry in entries], dtype=np.int64)

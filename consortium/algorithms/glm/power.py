@@ -1,34 +1,40 @@
 """Power of a study, forecast from public numbers, and whether it is worth its budget."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from consortium.algorithms.base import Array, Expectation, Table
+from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN, clipped_at
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.groups import Groups
+from consortium.algorithms.glm.kernels.contrast_regression import (
+    SITE_VARIANCE,
+    TOTAL_DEVIATION,
+    expected_balance,
+    imbalance_variance,
+)
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.open_power import (
     caption_with_open,
     check_gain,
     rows_with_open,
 )
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.worth import POOLED
+from consortium.base.array import Array
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import (
-    SITE_VARIANCE,
-    TOTAL_DEVIATION,
-    expected_balance,
-    imbalance_variance,
-)
 from consortium.kernels.release_worth import worth_of
-from consortium.kernels.shrinkage import shrinkage_factor
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 DETECTABLE = 3.34
 """Least detectable effect divided by its standard error: for a power of 0.8 if a quarter of the
@@ -72,7 +78,7 @@ class Forecast:
     """Fraction of its height that a narrow difference keeps in the released numbers."""
 
 
-def forecast_power(plan: GlmPlan, gap: float | None = None) -> Forecast:
+def forecast_power(plan: Glm, gap: float | None = None) -> Forecast:
     """Forecast the precision of a study from numbers that are public before it.
 
     Parameters
@@ -105,12 +111,12 @@ def forecast_power(plan: GlmPlan, gap: float | None = None) -> Forecast:
     )
 
 
-def _unit(plan: GlmPlan) -> float:
+def _unit(plan: Glm) -> float:
     """Return one of the units that sums are in, in standard deviations within groups and sites."""
     return float(plan.narrowed * TOTAL_DEVIATION)
 
 
-def _alone(plan: GlmPlan, groups: Groups, left: float) -> float:
+def _alone(plan: Glm, groups: Groups, left: float) -> float:
     """Return the standard error of the most precise site, by itself and without noise.
 
     Parameters
@@ -126,7 +132,7 @@ def _alone(plan: GlmPlan, groups: Groups, left: float) -> float:
     return _unit(plan) * math.sqrt(WITHIN * plan.likeness.resolved / (left * most))
 
 
-def _squares_of(plan: GlmPlan, groups: Groups, lift: float) -> tuple[Array, Array]:
+def _squares_of(plan: Glm, groups: Groups, lift: float) -> tuple[Array, Array]:
     """Return sums by site of <t, t> of its units, and of the variance of their outcomes' sums.
 
     If rows of units differ, the first is larger than for one row, up to the bound, which is
@@ -142,7 +148,7 @@ def _squares_of(plan: GlmPlan, groups: Groups, lift: float) -> tuple[Array, Arra
     return groups.persons * each[0], groups.persons * each[1]
 
 
-def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Forecast:
+def update_forecast(plan: Glm, learned: Learned, centring: Centring) -> Forecast:
     """Forecast a study again after its first round, in learned standard deviations.
 
     The largest site is compared with its counted groups and the same covariate adjustment: the part
@@ -186,7 +192,7 @@ def update_forecast(plan: GlmPlan, learned: Learned, centring: Centring) -> Fore
     )
 
 
-def _height_now(plan: GlmPlan, learned: Learned, centring: Centring) -> float:
+def _height_now(plan: Glm, learned: Learned, centring: Centring) -> float:
     """Return the norm to which a usual contribution is clipped, relative to the usual norm.
 
     The weight of a participant bounds the norm. Sites with equal groups have a margin, and
@@ -203,7 +209,7 @@ def _height_now(plan: GlmPlan, learned: Learned, centring: Centring) -> float:
     return choice.height * choice.reach / lengths if lengths > 0 else choice.height
 
 
-def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str:
+def why_hopeless_now(plan: Glm, learned: Learned, centring: Centring) -> str:
     """Return why the remaining budget would be spent in vain; empty if it would not.
 
     If outcomes vary more than stated, only larger effects are detectable. This uses one standard
@@ -233,7 +239,7 @@ def why_hopeless_now(plan: GlmPlan, learned: Learned, centring: Centring) -> str
     return reason
 
 
-def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
+def expect(plan: Glm) -> tuple[Expectation, ...]:
     """Return the forecast in numbers, with a range.
 
     The range has the measured errors of forecasts. At its worse end the smaller group also has
@@ -260,7 +266,7 @@ def expect(plan: GlmPlan) -> tuple[Expectation, ...]:
     return *ranged, power, Expectation(POOLED, _enough(plan, found), rises=False)
 
 
-def _error_of_uneven_groups(plan: GlmPlan, found: Forecast) -> float:
+def _error_of_uneven_groups(plan: Glm, found: Forecast) -> float:
     """Return the standard error if the smaller group's standard deviation is `_RATIO` times.
 
     The mean variance of all participants stays. A site's difference of means weights the variance
@@ -278,13 +284,13 @@ def _error_of_uneven_groups(plan: GlmPlan, found: Forecast) -> float:
     return math.sqrt(factor * found.sampling + found.privacy + found.leak)
 
 
-def _enough(plan: GlmPlan, found: Forecast) -> float:
+def _enough(plan: Glm, found: Forecast) -> float:
     """Return the number of participants at which noise adds three tenths to the pooled error."""
     persons = sum(plan.shape.units)
     return worth_of(persons * found.sampling, found.privacy + found.leak, persons).enough
 
 
-def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
+def why_hopeless(plan: Glm, found: Forecast) -> str:
     """Return why a study is hopeless, and which changes would be enough; empty if it is not."""
     asked = plan.parameters.detect
     kept = found.kept
@@ -307,7 +313,7 @@ def why_hopeless(plan: GlmPlan, found: Forecast) -> str:
     return f"{' and '.join(reasons)}; {what_suffices(plan, found)}"
 
 
-def what_suffices(plan: GlmPlan, found: Forecast) -> str:
+def what_suffices(plan: Glm, found: Forecast) -> str:
     """Return which number of participants or outcomes, or which factor of ε, would be enough."""
     asked = plan.parameters.detect * found.kept
     # If outcomes vary more than stated, the detectable effect is larger relative to the error.
@@ -353,7 +359,7 @@ def _round(count: float) -> str:
     return f"{math.ceil(count / 10**digits) * 10**digits:,}"
 
 
-def check_worth(plan: GlmPlan) -> Forecast:
+def check_worth(plan: Glm) -> Forecast:
     """Forecast a study, and reject one that is hopeless.
 
     Raises StudyError if it is hopeless and `anyway` is not set, or if it has more coefficients than
@@ -377,7 +383,7 @@ def check_worth(plan: GlmPlan) -> Forecast:
     return found
 
 
-def tabulate_power(plan: GlmPlan) -> Table:
+def tabulate_power(plan: Glm) -> Table:
     """Return a table of the precision of this study, and of similar ones."""
     parameters = plan.parameters
     shape = plan.shape
@@ -418,7 +424,7 @@ def tabulate_power(plan: GlmPlan) -> Table:
     )
 
 
-def judge_worth(plan: GlmPlan, found: Forecast) -> str:
+def judge_worth(plan: Glm, found: Forecast) -> str:
     """Return whether a study is worth it, and up to which difference of groups in covariates.
 
     The part of the contrast that covariates explain is not known before the first round, and it may
@@ -448,7 +454,7 @@ def _worse(found: Forecast) -> Forecast:
     return replace(found, error=_VARIES * found.error, detectable=_VARIES * found.detectable)
 
 
-def _effective(plan: GlmPlan, found: Forecast) -> str:
+def _effective(plan: Glm, found: Forecast) -> str:
     persons = int(plan.groups.persons.sum())
     names = np.array(plan.shape.sites or tuple(plan.parameters.groups) or ())
     alone = names[plan.groups.spread == 0] if len(names) else names

@@ -1,13 +1,16 @@
 """Tables, numbers, maps and texts of a finished study, from its estimates."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from consortium.algorithms.base import Array, Captions, Result, Table
-from consortium.algorithms.coverage import coverage_map, withheld_sentence
+from consortium.algorithms import coverage
+from consortium.algorithms.base import Captions, Result, Table
 from consortium.algorithms.findings import ImageSet
 from consortium.algorithms.glm.centring import (
     Centring,
@@ -24,6 +27,7 @@ from consortium.algorithms.glm.doubts import (
     withheld_by,
 )
 from consortium.algorithms.glm.estimation import known_effects
+from consortium.algorithms.glm.kernels.contrast_regression import Effects, Estimates
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
@@ -32,7 +36,6 @@ from consortium.algorithms.glm.kernels.with_open import shrink_to_open
 from consortium.algorithms.glm.learned import Learned
 from consortium.algorithms.glm.methods import methods_text
 from consortium.algorithms.glm.open_power import cohort_sentences
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.power import DETECTABLE, update_forecast
 from consortium.algorithms.glm.smooth import basis_sentences
 from consortium.algorithms.glm.tables import (
@@ -43,7 +46,10 @@ from consortium.algorithms.glm.tables import (
     effects_table,
     image_views,
 )
-from consortium.kernels.contrast_regression import Effects, Estimates
+from consortium.base.array import Array
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 _MUCH_EXPLAINED = 0.1
 REFITS = (
@@ -63,7 +69,7 @@ class FurtherFindings:
 
 
 def effects_result(
-    plan: GlmPlan, found: Effects, learned: Learned, there: Centring, more: FurtherFindings
+    plan: Glm, found: Effects, learned: Learned, there: Centring, more: FurtherFindings
 ) -> Result:
     """Return arrays, numbers, tables and captions of a finished study.
 
@@ -107,7 +113,7 @@ def effects_result(
         *doubt_sentences(doubts, plan.outcomes),
         _headline(plan, significant, error, counted),
         *contradicted_sentences(plan, learned),
-        *filter(None, [withheld_sentence(lacking)]),
+        *filter(None, [coverage.withheld_sentence(lacking)]),
     )
     captions = Captions(
         "contrast",
@@ -132,9 +138,7 @@ def effects_result(
     return drawn(arrays, numbers, tables=tables, captions=captions, images=images)
 
 
-def _with_open(
-    plan: GlmPlan, found: Effects, learned: Learned, withheld: Array
-) -> dict[str, Array]:
+def _with_open(plan: Glm, found: Effects, learned: Learned, withheld: Array) -> dict[str, Array]:
     """Return the open cohort's effects, and those of both, with errors; none if it has none."""
     if plan.open is None or not plan.open.knows_contrast:
         return {}
@@ -164,7 +168,7 @@ def _of_maps(arrays: dict[str, Array], withheld: Array) -> dict[str, Array]:
 
 
 def _more(
-    plan: GlmPlan,
+    plan: Glm,
     found: Effects,
     learned: Learned,
     more: FurtherFindings,
@@ -188,7 +192,7 @@ def _more(
 
 
 def _errors(
-    plan: GlmPlan, found: Effects, learned: Learned, there: Centring
+    plan: Glm, found: Effects, learned: Learned, there: Centring
 ) -> dict[str, float | int | str]:
     """Return the mean standard error and its components."""
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
@@ -202,7 +206,7 @@ def _errors(
     }
 
 
-def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
+def _basis(plan: Glm) -> dict[str, float | int | str]:
     """Return numbers on the smooth basis, if there is one."""
     if not isinstance(plan.likeness, BasisCorrelation):
         return {}
@@ -214,7 +218,7 @@ def _basis(plan: GlmPlan) -> dict[str, float | int | str]:
     }
 
 
-def _counted(plan: GlmPlan, there: Centring) -> dict[str, float | int | str]:
+def _counted(plan: Glm, there: Centring) -> dict[str, float | int | str]:
     """Return the fraction of all participants with the contrast's level, if it was released."""
     groups = there.groups
     if plan.columns.slope:
@@ -231,7 +235,7 @@ def _learned(learned: Learned) -> dict[str, float | int | str]:
     }
 
 
-def remarks_of(plan: GlmPlan) -> tuple[str, ...]:
+def remarks_of(plan: Glm) -> tuple[str, ...]:
     """Return sentences on further public numbers, and on details that are smoothed away."""
     return (
         *basis_sentences(plan.likeness),
@@ -256,7 +260,7 @@ def _arrays(found: Estimates, confidence: float, unit: float) -> dict[str, Array
     }
 
 
-def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring) -> Result:
+def stopped_result(plan: Glm, learned: Learned, reason: str, there: Centring) -> Result:
     """Return the result of a study that stops before its last round, as that would be useless."""
     explained = learned.adjustment.explained
     numbers: dict[str, float | int | str] = {
@@ -273,14 +277,14 @@ def stopped_result(plan: GlmPlan, learned: Learned, reason: str, there: Centring
     return Result({}, numbers, captions=captions)
 
 
-def _loadings(plan: GlmPlan, values: Array) -> Array:
+def _loadings(plan: Glm, values: Array) -> Array:
     """Return values in the rows of the outcomes, and 0 elsewhere."""
     found = np.zeros((plan.shape.features, 1))
     found[plan.columns.outcomes, 0] = values
     return found
 
 
-def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
+def _images(plan: Glm, arrays: dict[str, Array], significant: Array) -> dict[str, ImageSet]:
     """Return maps of every statistic for outcomes that are images, with discoveries coloured."""
     name = plan.parameters.contrast
     maps = _maps(arrays, effect_meaning(plan))
@@ -301,7 +305,7 @@ def _images(plan: GlmPlan, arrays: dict[str, Array], significant: Array) -> dict
                 threshold=hidden if stat == "t" else 0.0,
             )
         if "coverage" in arrays:
-            found[f"{view}_coverage"] = coverage_map(arrays["coverage"][rows], view)
+            found[f"{view}_coverage"] = coverage.share_map(arrays["coverage"][rows], view)
     return found
 
 
@@ -317,7 +321,7 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     }
 
 
-def _headline(plan: GlmPlan, significant: Array, error: float, counted: tuple[str, ...]) -> str:
+def _headline(plan: Glm, significant: Array, error: float, counted: tuple[str, ...]) -> str:
     """Return the number of discoveries, the mean standard error, and warnings on counts."""
     name = plan.parameters.contrast
     rate = 100 * plan.parameters.discoveries

@@ -39,7 +39,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Array
+from consortium.base.array import Array
 from consortium.privacy.block_bounds import Block
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.base import Array, SiteData
+from consortium.algorithms.base import SiteData
+from consortium.base.array import Array
 from consortium.privacy.clipping import finite_values
 
 _MOST_WEIGHT = 1e6

@@ -5,11 +5,14 @@ participant's weights are at most ω, so clipping with ω keeps the bound. Every
 again to the bound of the site's own plan.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Query, SiteData
 from consortium.algorithms.glm.in_parts import (
     OutcomePart,
     Outcomes,
@@ -22,9 +25,9 @@ from consortium.algorithms.glm.persons import (
     persons_of,
     sloped_persons_of,
 )
-from consortium.algorithms.glm.plan import GlmPlan
 from consortium.algorithms.glm.ring import Pairs, clips_in, ring_of
 from consortium.algorithms.glm.rows import rows_of
+from consortium.base.array import Array
 from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.clipping import (
@@ -34,6 +37,9 @@ from consortium.privacy.clipping import (
     column_norms,
     finite_values,
 )
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 _LARGEST_SLOPES = 1e3
 _LEAST_SPREAD = 0.1
@@ -58,7 +64,7 @@ class _Weights:
     """For units of several rows: deviations of the contrast's w by row, rows x n."""
 
 
-def glm_contrast(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
+def glm_contrast(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Return means over participants for the contrast of groups.
 
     The blocks are c w R^-¼ u, c w t̃, squared differences of pairs, ‖c u‖²/V and c w, and the sums
@@ -81,7 +87,7 @@ def glm_contrast(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound
         )
 
 
-def glm_slope(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -> Array:
+def glm_slope(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) -> Array:
     """Return the means of `glm_contrast`, with t of a column with limits, centred by its mean.
 
     Returns
@@ -102,7 +108,7 @@ def glm_slope(plan: GlmPlan, data: SiteData, query: Query, bound: BlocksBound) -
 
 
 def _second_round(
-    plan: GlmPlan,
+    plan: Glm,
     data: SiteData,
     query: Query,
     blocks: BlocksBound,
@@ -244,7 +250,7 @@ def _of_means(blocks: BlocksBound, means: Array, products: Array) -> dict[str, A
     return found
 
 
-def _group_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
+def _group_weights(plan: Glm, people: Persons, query: Query) -> _Weights:
     """Return w = a (t̃ - γᵀ(x - x̂)), and ω = a (m + |γᵀ(x - x̂)|), equal in both groups."""
     count = len(people.covariates)
     rows = people.within
@@ -264,7 +270,7 @@ def _group_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
     return _with_others(plan, found)
 
 
-def _slope_weights(plan: GlmPlan, people: Persons, query: Query) -> _Weights:
+def _slope_weights(plan: Glm, people: Persons, query: Query) -> _Weights:
     """Return w = (t - x̂_t - γᵀ(x - x̂))/ŝ, clipped, and its limit ω.
 
     ω does not grow with the distance from the mean, so the loss of a long tail depends only on the
@@ -303,7 +309,7 @@ def _rows_left(people: Persons, slopes: Array) -> Array | None:
     return np.asarray(people.weight * left)
 
 
-def _with_others(plan: GlmPlan, found: _Weights) -> _Weights:
+def _with_others(plan: Glm, found: _Weights) -> _Weights:
     """Return the weights with rows of the other coefficients, if the plan has them."""
     if plan.rows == 1:
         return found

@@ -1,15 +1,21 @@
 """Tables of the results of `glm`."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import MOST_ROWS, Array, Table
+from consortium.algorithms.base import MOST_ROWS, Table
 from consortium.algorithms.findings import Cell
 from consortium.algorithms.glm.doubts import REPORTED
+from consortium.algorithms.glm.kernels.contrast_regression import Effects
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
-from consortium.algorithms.glm.plan import GlmPlan
-from consortium.kernels.contrast_regression import Effects
+from consortium.base.array import Array
+
+if TYPE_CHECKING:
+    from consortium.algorithms.glm.centre import Glm
 
 COEFFICIENTS = "coefficients"
 ERRORS = "coefficients-errors"
@@ -61,19 +67,19 @@ _ABOUT = {
 }
 
 
-def effect_unit(plan: GlmPlan) -> str:
+def effect_unit(plan: Glm) -> str:
     """Return the unit of reported effects."""
     if plan.in_stated_units:
         return "in the outcome's stated standard deviation within groups and sites"
     return "in the unit of the column deviation, which was learned for all outcomes together"
 
 
-def effect_units(plan: GlmPlan) -> str:
+def effect_units(plan: Glm) -> str:
     """Return the unit in the plural, for use after a number."""
     return "standard deviations" if plan.in_stated_units else "units of the column deviation"
 
 
-def effect_meaning(plan: GlmPlan) -> str:
+def effect_meaning(plan: Glm) -> str:
     """Return the definition of an effect."""
     unit = effect_unit(plan)
     group = plan.columns.group
@@ -92,7 +98,7 @@ def effect_meaning(plan: GlmPlan) -> str:
     return f"Difference of {named}, {unit}{where}."
 
 
-def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[str]) -> Table:
+def effects_table(plan: Glm, arrays: Mapping[str, Array], states: Sequence[str]) -> Table:
     """Return a table with one row for each outcome, at most 1,000 with the smallest p."""
     order = np.arange(plan.outcomes)
     if plan.outcomes > MOST_ROWS:
@@ -119,7 +125,7 @@ def effects_table(plan: GlmPlan, arrays: Mapping[str, Array], states: Sequence[s
     )
 
 
-def image_views(plan: GlmPlan) -> tuple[str, ...]:
+def image_views(plan: Glm) -> tuple[str, ...]:
     """Return the views of outcomes that are voxels, or vertices of a mesh.
 
     Statistics of component maps are excluded, because mixing maps with them as weights has no
@@ -131,7 +137,7 @@ def image_views(plan: GlmPlan) -> tuple[str, ...]:
     return tuple(name for name in plan.parameters.outcome_views if name in images)
 
 
-def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) -> Table:
+def averages_table(plan: Glm, arrays: Mapping[str, Array], withheld: Array) -> Table:
     """Return a table with one row for each group of outcomes."""
     states = np.where(withheld, "withheld: with an outcome of the group", REPORTED).tolist()
     sizes = (plan.columns.averages > 0).sum(axis=1)
@@ -150,7 +156,7 @@ def averages_table(plan: GlmPlan, arrays: Mapping[str, Array], withheld: Array) 
 
 
 def coefficient_tables(
-    plan: GlmPlan, found: Effects, every: Coefficients, unit: float, states: Sequence[str]
+    plan: Glm, found: Effects, every: Coefficients, unit: float, states: Sequence[str]
 ) -> dict[str, Table]:
     """Return tables of all coefficients of every outcome, and of their error covariances.
 
@@ -211,7 +217,7 @@ def _number(value: float) -> float | str:
 
 
 def _numbers(
-    plan: GlmPlan, arrays: Mapping[str, Array], place: int, state: str
+    plan: Glm, arrays: Mapping[str, Array], place: int, state: str
 ) -> tuple[float | str, ...]:
     """Return the numbers of a row, whether it is a discovery, and its state."""
     if state != REPORTED:

@@ -9,24 +9,28 @@ of voxels on them, since they are white. Source: the second half of dual regress
 2009), as one sum over all subjects.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.ica.kernels import infomax
-from consortium.algorithms.ica.plan import IcaPlan
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.kernels.power import add_subject_maps, add_volume_maps
 from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clipped_mean
 
+if TYPE_CHECKING:
+    from consortium.algorithms.ica.centre import Ica
 
-def rotation(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+
+def rotation(plan: Ica, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     if data.unit == "timepoint":
@@ -35,7 +39,7 @@ def rotation(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Array
     return clipped_mean(map(infomax.antisymmetric_part, moments), bound.norm, data.units)
 
 
-def fixed_point(plan: IcaPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def fixed_point(plan: Ica, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     steps = infomax.subject_steps(unmixing, reduced, data.lengths, plan.score)

@@ -5,8 +5,11 @@ deviation 0.4, or in a view of more than six entries with one over the root of t
 views of norm 1; the best rule has the accuracy that the study assumes.
 """
 
+from __future__ import annotations
+
 import math
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,13 +24,15 @@ from consortium.algorithms.assumed_persons import (
 from consortium.algorithms.base import Array, Expectation, Release
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.network.kernels.classifier import predict
-from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.result import measured_accuracy
 from consortium.algorithms.network.site import HELD_WEIGHT
 from consortium.algorithms.simulated_run import NO_EFFECT, train_on_assumed
 
+if TYPE_CHECKING:
+    from consortium.algorithms.network.centre import Network
 
-def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
+
+def expect(plan: Network) -> tuple[Expectation, ...]:
     """Forecast the accuracy on new participants for an assumed effect, and the detectable one.
 
     The range is that of half of the draws. If there are too many participants to draw, fewer are
@@ -48,7 +53,7 @@ def expect(plan: NetworkPlan) -> tuple[Expectation, ...]:
     )
 
 
-def why_withheld(plan: NetworkPlan) -> str:
+def why_withheld(plan: Network) -> str:
     """Return why there is no forecast of the accuracy; empty if there is one."""
     if is_assumed(plan):
         return ""
@@ -57,18 +62,18 @@ def why_withheld(plan: NetworkPlan) -> str:
     return NO_EFFECT
 
 
-def is_assumed(plan: NetworkPlan) -> bool:
+def is_assumed(plan: Network) -> bool:
     """Return whether the study assumes an effect that its entries can have."""
     return plan.parameters.detect is not None and _kinds(plan) <= _entries(plan) + 1
 
 
-def assumed_classes(plan: NetworkPlan, generator: np.random.Generator) -> Classes:
+def assumed_classes(plan: Network, generator: np.random.Generator) -> Classes:
     """Draw participants as the study assumes them."""
     accuracy = float(plan.parameters.detect or 0.0)
     return Classes(class_means(accuracy, _kinds(plan), _entries(plan), generator), _spread(plan))
 
 
-def with_target(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
+def with_target(plan: Network, entries: Array, kinds: Array) -> Array:
     """Return a site's table, with the target in its place."""
     if plan.classes == 1:
         target = np.where(kinds > 0, 1.0, -1.0)[None]
@@ -79,7 +84,7 @@ def with_target(plan: NetworkPlan, entries: Array, kinds: Array) -> Array:
     return np.vstack([inside[:at], target, inside[at:]])
 
 
-def _foretold(plan: NetworkPlan) -> list[Expectation]:
+def _foretold(plan: Network) -> list[Expectation]:
     right = []
     found = []
     sizes = sizes_drawn(plan.shape, plan.count, plan.parameters.rounds)
@@ -99,7 +104,7 @@ def _foretold(plan: NetworkPlan) -> list[Expectation]:
     return [accuracy, chance] if plan.parameters.held_out else [accuracy]
 
 
-def _least_advantage(plan: NetworkPlan) -> float:
+def _least_advantage(plan: Network) -> float:
     """Return the detectable accuracy above the largest of equal classes; 1 if none is."""
     persons = sum(plan.shape.units)
     part = plan.parameters.held_out
@@ -110,14 +115,14 @@ def _least_advantage(plan: NetworkPlan) -> float:
     return float(above.high - above.value) if above.reported else 1.0
 
 
-def _kinds(plan: NetworkPlan) -> int:
+def _kinds(plan: Network) -> int:
     return max(plan.classes, 2)
 
 
-def _entries(plan: NetworkPlan) -> int:
+def _entries(plan: Network) -> int:
     return plan.shape.features - plan.classes
 
 
-def _spread(plan: NetworkPlan) -> Array:
+def _spread(plan: Network) -> Array:
     sizes = [size for name, size in plan.shape.views if name != plan.parameters.target]
     return np.repeat([usual_spread(size) for size in sizes], sizes)

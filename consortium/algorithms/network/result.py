@@ -1,6 +1,9 @@
 """A trained network, and its accuracy on held-out participants."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
@@ -9,9 +12,11 @@ from consortium.algorithms.base import Array, Captions, Release, Result, Table
 from consortium.algorithms.findings import Finding, State
 from consortium.algorithms.network.kernels.classifier import layers
 from consortium.algorithms.network.parameters import NetworkParameters
-from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.network.site import CONSTANT, HELD_WEIGHT
 from consortium.base.formatting import percent
+
+if TYPE_CHECKING:
+    from consortium.algorithms.network.centre import Network
 
 _UNKNOWN = 0.9  # width of an interval without information about an accuracy
 _NOTHING = (Finding(state="withheld"), Finding(state="withheld"))
@@ -70,7 +75,7 @@ def _pooled(first: float, doubt: float, second: float, other: float) -> tuple[fl
 
 
 def network_result(
-    plan: NetworkPlan,
+    plan: Network,
     trained: Array,
     norms: Sequence[float],
     noise: float,

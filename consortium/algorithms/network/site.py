@@ -8,24 +8,29 @@ moves by √(1 + 1), by √(.75 + 1/4 + 1) or by 1: by at most √2 for any repl
 at most √2 n.
 """
 
+from __future__ import annotations
+
 import math
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.network.kernels.classifier import predict, sum_clipped_gradients
-from consortium.algorithms.network.plan import NetworkPlan
 from consortium.algorithms.site_constants import site_constants
 from consortium.privacy.bounds import Bound
+
+if TYPE_CHECKING:
+    from consortium.algorithms.network.centre import Network
 
 CONSTANT = 0.5
 """Input of a participant's own site; entries are between -1 and 1."""
 HELD_WEIGHT = math.sqrt(0.75)
 
 
-def mean_gradient(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_gradient(plan: Network, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over all participants of clipped gradients of the training ones."""
     inputs, labels, trains = _persons(plan, data, query)
     parameters = query.arguments["parameters"]
@@ -41,7 +46,7 @@ def mean_gradient(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound)
     return total
 
 
-def accuracy_counts(plan: NetworkPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def accuracy_counts(plan: Network, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return (√.75 h, r - h/2, l) over all participants, scaled from √2 to the bound."""
     inputs, labels, trains = _persons(plan, data, query)
     with np.errstate(all="ignore"):
@@ -56,9 +61,7 @@ def accuracy_counts(plan: NetworkPlan, data: SiteData, query: Query, bound: Boun
     return np.asarray(counts * min(bound.norm, bound.spread) / math.sqrt(2.0) / len(trains))
 
 
-def _persons(
-    plan: NetworkPlan, data: SiteData, query: Query
-) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _persons(plan: Network, data: SiteData, query: Query) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return inputs and labels of the participants, and which of them train."""
     raw = data.table()
     target = plan.target

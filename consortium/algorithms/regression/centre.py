@@ -12,25 +12,41 @@ their limits have, or smaller ones that use half of the bound's square; nothing 
 whose standard deviation is also 0.3, or one for labels -1 and 1.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
 
 from consortium.algorithms.assumed import robust_deviation, round_deviation
-from consortium.algorithms.base import Array, Case, Expectation, Local, Query, Run
+from consortium.algorithms.base import (
+    MOST_SOLVED_FEATURES,
+    AnalysisPlan,
+    Array,
+    Case,
+    Expectation,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+)
 from consortium.algorithms.linear import (
     ASSUMED_DEVIATION,
+    LeastSquaresQuestion,
+    Model,
+    check_identified,
     drawn_fits,
     linear_result,
     mostly_reported,
     open_coefficients,
     report_uncertainty,
 )
+from consortium.algorithms.regression.kernels.logistic_from_moments import TAYLOR
+from consortium.algorithms.regression.kernels.logistic_groups import logistic_factors
 from consortium.algorithms.regression.parameters import RegressionParameters
-from consortium.algorithms.regression.plan import RegressionPlan
 from consortium.algorithms.regression.result import (
     influence_arguments,
     with_measured_variance,
@@ -38,7 +54,16 @@ from consortium.algorithms.regression.result import (
 )
 from consortium.algorithms.regression.site import regression_influence, regression_moment
 from consortium.algorithms.site_constants import SITE_MEANS
-from consortium.kernels.noisy_least_squares import Fit, least_squares
+from consortium.errors import StudyError
+from consortium.kernels.moments import packed_size
+from consortium.kernels.noisy_least_squares import ExplainedShare, Fit, least_squares
+from consortium.privacy.bounds import Bound
+
+INFLUENCE_SHARE = 0.05
+"""Part of the budget (of μ²) for the squared influences."""
+_SMALLER = (
+    " They are those of the published polynomial, which are smaller than the logistic model's."
+)
 
 _VIEWS = (("x", 4), ("y", 1))  # the examples' views
 FILLED = 0.5
@@ -48,8 +73,21 @@ _FEW = 8
 _COST = [[0, 0, 1], [0, -2], [1]]
 
 
-class Regression(RegressionPlan):
-    """Two releases, of (P + S + 1)(P + S + 2)/2 and of P + S numbers."""
+class Regression(AnalysisPlan[RegressionParameters]):
+    """Two releases, of (P + S + 1)(P + S + 2)/2 and of P + S numbers.
+
+    Raises StudyError if the label's view is missing or has several entries, or if the explanatory
+    entries are none, constant or too many.
+
+    Attributes
+    ----------
+    target : int
+        Place of the target within a participant's vector.
+    constants : int
+        S, constants of the model: one for each site, one for all, or none.
+    intercept, weight : float
+        c and α, weights of a participant's constant and target in the release.
+    """
 
     name = "regression"
     title = "capeFM regression"
@@ -75,6 +113,89 @@ class Regression(RegressionPlan):
             views=_VIEWS,
         ),
     )
+
+    def __init__(self, parameters: RegressionParameters, shape: Shape) -> None:
+        super().__init__(parameters, shape)
+        remedy = "name a view of one number"
+        self.target = shape.single_entry(parameters.target, "analysis.target", remedy)
+        if shape.features < 2:
+            raise StudyError("field 'features': nothing is left to explain the target; add a view.")
+        if shape.features > MOST_SOLVED_FEATURES:
+            raise StudyError(
+                f"field 'features': {shape.features} entries are more than the "
+                f"{MOST_SOLVED_FEATURES} of a regression; use fewer or coarser views."
+            )
+        check_identified(shape, self.target, parameters.intercept)
+        levels = len(shape.units) if parameters.site_constants else 1
+        self.constants = levels if parameters.intercept else 0
+        self.intercept = parameters.intercept_weight * parameters.bound
+        self.weight = parameters.target_weight * parameters.bound
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
+        """The moment, and the squared influences of participants on each coefficient."""
+        constant = self.intercept if self.constants else 0.0
+        norm = self.parameters.bound**2 + constant**2 + self.weight**2
+        size = self.shape.features + self.constants
+        forms: dict[str, tuple[int, ...]] = {"influence": (size - 1, size - 1), "residual": (size,)}
+        return (
+            PlannedRelease(
+                stage="regression",
+                statistic="regression_moment",
+                entries=packed_size(size),
+                bound=Bound(norm, cone=True),
+                rounds=1,
+                share=1.0 - INFLUENCE_SHARE,
+            ),
+            PlannedRelease(
+                stage="influence",
+                statistic="regression_influence",
+                entries=size - 1,
+                bound=self._influence_bound,
+                rounds=1,
+                share=INFLUENCE_SHARE,
+                arguments=forms,
+            ),
+        )
+
+    @property
+    def _influence_bound(self) -> Bound:
+        """Largest norm of a participant's squared influences, each about 1 on average.
+
+        Gaussian participants have a norm of about 3 √P. A few who are alike have a larger one, n
+        over their number. Norms up to √n are not clipped, and the noise of the mean still decreases
+        with n.
+        """
+        persons = sum(self.shape.units)
+        return Bound(3.0 * math.sqrt(self.shape.features) + 2.0 * math.sqrt(persons), cone=True)
+
+    @property
+    def _several(self) -> Array:
+        """Whether each explaining entry is a level of a column of three or more."""
+        found = np.zeros(self.shape.features, dtype=bool)
+        for entries, value in self.shape.known_sums:
+            found[entries] = bool(value)
+        return np.delete(found, self.target)
+
+    @cached_property
+    def asked(self) -> LeastSquaresQuestion:
+        """What least squares are asked."""
+        parameters = self.parameters
+        explaining = self.shape.features - 1
+        constants = np.full(self.constants, self.intercept)
+        weights = np.concatenate([np.ones(explaining), constants, [self.weight]])
+        published = parameters.model == "logistic" and parameters.approximation == "taylor"
+        return LeastSquaresQuestion(
+            shape=self.shape,
+            target=parameters.target,
+            place=self.target,
+            constants=self.constants,
+            weights=weights,
+            order=np.arange(len(weights)),
+            confidence=parameters.confidence,
+            model=partial(model_of, parameters, self._several),
+            remark=_SMALLER if published else "",
+        )
 
     def remarks(self) -> tuple[str, ...]:
         """State that sites' means become public, and whether nothing can be expected."""
@@ -117,27 +238,56 @@ class Regression(RegressionPlan):
         return linear_result(question, fit)
 
 
-def _open(plan: RegressionPlan) -> tuple[str, ...]:
+def model_of(
+    parameters: RegressionParameters, several: Array, fit: Fit, share: ExplainedShare | None
+) -> Model:
+    """Turn least squares into the model.
+
+    Minimizing c20 s² + c11 s y + c10 s over b and w gives w = -c11 / (2 c20) times least squares,
+    and constants that are moved by -c10 / (2 c20).
+    """
+    if parameters.cost is not None:
+        (_, (linear, mixed), (square,)) = parameters.cost
+        factor = -mixed / (2 * square)
+        return Model(factor, factor, factor, -linear / (2 * square))
+    if parameters.model == "linear":
+        return Model()
+    if parameters.approximation == "taylor":
+        return Model(TAYLOR, TAYLOR, TAYLOR)
+    whole = share.variance if share else 1.0
+    ends = (share.value, share.low, share.high) if share else (0.0, 0.0, 1.0)
+    found = logistic_factors(fit, several, (ends[0] * whole, ends[1] * whole, ends[2] * whole))
+    return Model(
+        found.factor,
+        found.least,
+        found.most,
+        least_squares=False,
+        own=found.own,
+        fails=found.fails,
+    )
+
+
+def _open(plan: Regression) -> tuple[str, ...]:
     """State if coefficients will mostly be withheld, and whether one constant for all helps."""
     if not plan.shape.noise:
         return ()
     return open_coefficients(plan.constants > 1, partial(_reports, plan))
 
 
-def _reports(plan: RegressionPlan, separate: bool) -> bool:
+def _reports(plan: Regression, separate: bool) -> bool:
     if plan.constants > 1 and not separate:
         together = plan.parameters.model_copy(update={"site_constants": False})
         plan = type(plan)(together, plan.shape)
     return mostly_reported(_fits(plan, _FEW), plan.parameters.confidence)
 
 
-def _fits(plan: RegressionPlan, draws: int) -> Iterator[Fit]:
+def _fits(plan: Regression, draws: int) -> Iterator[Fit]:
     """Draw studies of assumed participants, each with its own noise and sampling error."""
     level = round_deviation(plan.releases[0], plan.shape)
     return drawn_fits(plan.asked, level, partial(_moment, plan), draws)
 
 
-def _moment(plan: RegressionPlan, generator: np.random.Generator) -> Array:
+def _moment(plan: Regression, generator: np.random.Generator) -> Array:
     """Draw the assumed E[z zᵀ], with the sampling error of the products with the target."""
     weights = plan.asked.weights
     units = plan.shape.units

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from consortium.algorithms.base import AnalysisParameters
+from consortium.base.frozen_model import FieldError
 
 Cost = tuple[tuple[float, float, float], tuple[float, float], tuple[float]]
 
@@ -44,9 +45,11 @@ class RegressionParameters(AnalysisParameters):
     @model_validator(mode="after")
     def _complete(self) -> RegressionParameters:
         if (self.model == "polynomial") != (self.cost is not None):
-            raise ValueError("cost: it belongs to model: polynomial; give both or neither")
+            raise FieldError("cost", "it belongs to model: polynomial; give both or neither")
         if self.cost is not None and self.cost[2][0] <= 0:
-            raise ValueError("cost: the coefficient of s² must be positive for a minimum")
+            raise FieldError("cost", "the coefficient of s² must be positive for a minimum")
         if self.cost is not None and self.cost[1][0] != 0 and not self.intercept:
-            raise ValueError("cost: the coefficient of s needs a model with intercept; set it to 0")
+            raise FieldError(
+                "cost", "the coefficient of s needs a model with intercept; set it to 0"
+            )
         return self

@@ -6,12 +6,18 @@ residuals have equal variances. a and q follow from the released moment. So one 
 participants, of one number for each coefficient, measures the ratio of the two.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from consortium.algorithms.base import Array, Release
-from consortium.algorithms.regression.plan import RegressionPlan
 from consortium.kernels.noisy_least_squares import Fit
 from consortium.kernels.noisy_moment import NoisyMoment, is_positive
+
+if TYPE_CHECKING:
+    from consortium.algorithms.regression.centre import Regression
 
 _USUAL = 2.0
 """Usual deviation of a ratio from 1, towards which noisier ratios are shrunk."""
@@ -25,7 +31,7 @@ def worth_asking(fit: Fit, confidence: float) -> bool:
     return bool((fit.chance() > 0).all())
 
 
-def influence_arguments(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]) -> dict[str, Array]:
+def influence_arguments(plan: Regression, fit: Fit, sites: tuple[int, ...]) -> dict[str, Array]:
     """Return factors of participants' z and residual with which a ratio of 1 is a mean of 1.
 
     A site's own constant concerns only its participants: its ratio is weighted by their share.
@@ -43,7 +49,7 @@ def influence_arguments(plan: RegressionPlan, fit: Fit, sites: tuple[int, ...]) 
 
 
 def with_measured_variance(
-    plan: RegressionPlan, fit: Fit, sites: tuple[int, ...], release: Release
+    plan: Regression, fit: Fit, sites: tuple[int, ...], release: Release
 ) -> Fit:
     """Return the fit with the measured sampling error, shrunk to that of equal variances."""
     parts = _parts(fit.moment)

@@ -1,17 +1,23 @@
 """A site's half of `regression`: second moment of participants' vectors, and squared influences."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
-from consortium.algorithms.regression.plan import RegressionPlan
 from consortium.algorithms.site_constants import site_constants
 from consortium.kernels.moments import mean_packed_square
 from consortium.kernels.tiles import product_of_columns
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_columns
 
+if TYPE_CHECKING:
+    from consortium.algorithms.regression.centre import Regression
 
-def regression_moment(plan: RegressionPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+
+def regression_moment(plan: Regression, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over participants of z zᵀ, packed, for z = (x, c e, αy): P + S + 1 entries.
 
     e is one at the site's place, or at its only place, and zero elsewhere. ‖z‖² is clipped to the
@@ -22,7 +28,7 @@ def regression_moment(plan: RegressionPlan, data: SiteData, query: Query, bound:
     return mean_packed_square(_weighted(plan, data, query), bound.norm)
 
 
-def regression_influence(plan: RegressionPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def regression_influence(plan: Regression, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over participants of (A z)² (qᵀz)², entry by entry: P + S numbers.
 
     A z are the factors of a participant's residual qᵀz in each coefficient's error. `influence` (A)
@@ -40,7 +46,7 @@ def regression_influence(plan: RegressionPlan, data: SiteData, query: Query, bou
     return np.asarray(clip_columns(squares, bound.norm).sum(axis=1) / columns.shape[1])
 
 
-def _weighted(plan: RegressionPlan, data: SiteData, query: Query) -> Array:
+def _weighted(plan: Regression, data: SiteData, query: Query) -> Array:
     """Return participants' z = (x, c e, αy): P + S + 1 rows."""
     table = data.table()
     target = plan.target

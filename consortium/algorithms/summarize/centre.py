@@ -11,30 +11,64 @@ Assumptions of forecasts: entries are normal with standard deviation 0.4, or in 
 six entries with one over the root of their number; the sites are equal.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
-from consortium.algorithms.base import Array, Case, Expectation, Local, Query, Run
+from consortium.algorithms.base import (
+    AnalysisPlan,
+    Array,
+    Case,
+    Expectation,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+    SiteData,
+)
+from consortium.algorithms.summarize.kernels.mean_embedding import (
+    draw_frequencies,
+    fourier_features,
+)
 from consortium.algorithms.summarize.parameters import SummarizeParameters
-from consortium.algorithms.summarize.plan import SummarizePlan
 from consortium.algorithms.summarize.result import (
     compared_sites,
     noise_floors,
     read_embeddings,
     summarize_result,
 )
-from consortium.algorithms.summarize.site import mean_embedding
+from consortium.errors import StudyError
+from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import clip_vector
 
 _VIEWS = (("x", 4), ("y", 1))  # the examples' views
 
 
-class Summarize(SummarizePlan):
-    """One release of 2 F numbers of each site."""
+def mean_embedding(plan: Summarize, data: SiteData, query: Query, bound: Bound) -> Array:
+    """Return the mean over participants of Fourier features of norm one, times the bound."""
+    del query
+    embedding: Array = fourier_features(data.table(), plan.frequencies).mean(axis=1)
+    return bound.norm * clip_vector(embedding, 1.0)
+
+
+class Summarize(AnalysisPlan[SummarizeParameters]):
+    """One release of 2 F numbers of each site.
+
+    Raises StudyError if there is only one site, or none with the target's name.
+
+    Attributes
+    ----------
+    width : float
+        Distance within which two participants are similar.
+    """
 
     name = "summarize"
     title = "summary under covariate shift"
@@ -46,6 +80,39 @@ class Summarize(SummarizePlan):
         Case({"frequencies": 6, "points": 2}, views=_VIEWS),
         Case({"frequencies": 5, "points": 1, "target": "north", "width": 0.7}, views=_VIEWS),
     )
+
+    def __init__(self, parameters: SummarizeParameters, shape: Shape) -> None:
+        super().__init__(parameters, shape)
+        if len(shape.units) < 2:
+            raise StudyError("field 'sites': a comparison of sites needs at least two; add one.")
+        if parameters.target is not None and shape.sites and parameters.target not in shape.sites:
+            raise StudyError(
+                f"field 'analysis.target': '{parameters.target}' is none of the sites that take "
+                f"part; name one of {', '.join(shape.sites)}."
+            )
+        self.width = parameters.width or math.sqrt(shape.features) / 2
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease]:
+        """One release with the whole budget."""
+        what = ("mean_embedding", 2 * self.parameters.frequencies, Bound(1.0))
+        return (PlannedRelease("summarize", *what, 1, 1.0, released="each"),)
+
+    @property
+    def computed(self) -> Mapping[str, Array]:
+        """Public draws."""
+        return {"frequencies": self.frequencies}
+
+    @cached_property
+    def frequencies(self) -> Array:
+        """Public frequencies, D x F."""
+        return self.drawn()[0]
+
+    def drawn(self) -> tuple[Array, np.random.Generator]:
+        """Return public frequencies, D x F, and the generator after them."""
+        many = self.parameters.frequencies
+        generator = np.random.default_rng(self.parameters.seed)
+        return draw_frequencies(self.shape.features, many, self.width, generator), generator
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the noise floor of a distance, from only noise to the largest sampling error."""
@@ -72,14 +139,14 @@ class Summarize(SummarizePlan):
         return summarize_result(self, read_embeddings(self, release))
 
 
-def own_variance(plan: SummarizePlan) -> float:
+def own_variance(plan: Summarize) -> float:
     """Return 1 - ‖m‖², m the mean embedding; ‖m‖² = Π (1 + 2 s²/w²)^-½ over normal entries."""
     sizes = np.array([size for _, size in plan.shape.views])
     square = np.square([usual_spread(int(size)) for size in sizes])
     return 1.0 - math.exp(-0.5 * float(sizes @ np.log1p(2.0 * square / plan.width**2)))
 
 
-def _floors(plan: SummarizePlan, variance: float) -> Array:
+def _floors(plan: Summarize, variance: float) -> Array:
     """Return the floors of a result, for participants with a given variance."""
     (planned,) = plan.releases
     names = plan.shape.sites

@@ -1,7 +1,10 @@
 """From the sites' noisy mean embeddings to distances, a mixture and a summary."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
@@ -16,9 +19,11 @@ from consortium.algorithms.summarize.kernels.mean_embedding import (
     mixture_weights,
     null_floors,
 )
-from consortium.algorithms.summarize.plan import SummarizePlan
 from consortium.base.formatting import count
 from consortium.errors import SiteError
+
+if TYPE_CHECKING:
+    from consortium.algorithms.summarize.centre import Summarize
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def compared_sites(sizes: Array, target: int | None) -> tuple[list[int], Array]:
     return asked, single[asked] - (against[asked] if target is None else against)
 
 
-def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
+def read_embeddings(plan: Summarize, release: Release) -> Embeddings:
     """Combine sites' answers with their names and sizes.
 
     Noise in a site's answer is proportional to one over its size, and `Release.deviation` is that
@@ -73,7 +78,7 @@ def read_embeddings(plan: SummarizePlan, release: Release) -> Embeddings:
     return Embeddings(names, release.values, release.deviation * sizes.min() / sizes, sizes, target)
 
 
-def summarize_result(plan: SummarizePlan, found: Embeddings) -> Result:
+def summarize_result(plan: Summarize, found: Embeddings) -> Result:
     """Return distances of the sites, the mixture nearest the target, and the synthetic points."""
     many = len(found.names)
     target = found.target
@@ -135,7 +140,7 @@ class _Row:
         return max(self.distance, 0.0) + self.spread
 
 
-def _rows(plan: SummarizePlan, found: Embeddings) -> list[_Row]:
+def _rows(plan: Summarize, found: Embeddings) -> list[_Row]:
     """Return every comparison."""
     quantile = float(ndtri((1 + plan.parameters.confidence) / 2))
     products = found.products
@@ -159,7 +164,7 @@ def _rows(plan: SummarizePlan, found: Embeddings) -> list[_Row]:
 
 
 def noise_floors(
-    plan: SummarizePlan, contrasts: Array, deviations: Array, chance: Array, sizes: Array
+    plan: Summarize, contrasts: Array, deviations: Array, chance: Array, sizes: Array
 ) -> Array:
     """Return joint upper limits of all contrasts if sites are equal."""
     entries = 2 * plan.parameters.frequencies
@@ -176,7 +181,7 @@ def noise_floors(
     )
 
 
-def _table(plan: SummarizePlan, found: Embeddings, weights: Array, rows: list[_Row]) -> Table:
+def _table(plan: Summarize, found: Embeddings, weights: Array, rows: list[_Row]) -> Table:
     """Tabulate for each site but the target its distance, and the upper limit."""
     shown = [each if found.target is None else Finding(each) for each in weights.tolist()]
     return Table(
@@ -207,7 +212,7 @@ def _headline(found: int, rows: int, floor: float) -> str:
     return f"{found} of {count(rows, 'site')} differ from the sites that they are compared with."
 
 
-def _caption(plan: SummarizePlan, found: Embeddings) -> str:
+def _caption(plan: Summarize, found: Embeddings) -> str:
     parameters = plan.parameters
     target = found.target
     percent = f"{100 * parameters.confidence:g} %"

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from consortium.algorithms.base import AnalysisParameters
+from consortium.base.frozen_model import FieldError
 from consortium.kernels.projectors import GlobalSignal
 from consortium.views.base import BesideName
 
@@ -34,9 +35,10 @@ class TemplateNetworksParameters(AnalysisParameters):
     @classmethod
     def _no_open_cohort(cls, values: Any) -> Any:
         if isinstance(values, dict) and "open" in values:
-            raise ValueError(
-                "open: the maps of template_networks can't confirm those of an open cohort. Use "
-                "algorithm: group_ica with analysis.open, whose maps may become templates"
+            raise FieldError(
+                "open",
+                "the maps of template_networks can't confirm those of an open cohort. Use "
+                "algorithm: group_ica, whose maps may become templates",
             )
         return values
 

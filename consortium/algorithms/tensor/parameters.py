@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from consortium.algorithms.base import AnalysisParameters
+from consortium.base.frozen_model import FieldError
 
 
 class TensorParameters(AnalysisParameters):
@@ -39,7 +40,7 @@ class TensorParameters(AnalysisParameters):
     @model_validator(mode="after")
     def _complete(self) -> TensorParameters:
         if (self.model == "mixture") != (self.bound is not None):
-            raise ValueError("bound: it belongs to model: mixture; give both or neither")
+            raise FieldError("bound", "it belongs to model: mixture; give both or neither")
         if (self.model == "topics") != (self.words is not None):
-            raise ValueError("words: they belong to model: topics; give both or neither")
+            raise FieldError("words", "they belong to model: topics; give both or neither")
         return self

@@ -1,7 +1,10 @@
 """From the released moments of a mixture or of topics to centres and weights."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +22,15 @@ from consortium.algorithms.tensor.kernels.spiked_covariance import (
     moment_whitening,
 )
 from consortium.algorithms.tensor.kernels.tensor import contract_tensor, orthogonal_components
-from consortium.algorithms.tensor.plan import CONSTANT, TensorPlan
 from consortium.base.formatting import count
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 from consortium.privacy.clipping import clip_columns
 
+if TYPE_CHECKING:
+    from consortium.algorithms.tensor.centre import Tensor
+
+CONSTANT = 0.5
+"""Weight of the mean in a mixture's first release, over the bound."""
 _MARGINS = (1.3, 2.5)
 _ALLOWED = 0.1
 AGREES = (0.7, 1.4)
@@ -51,7 +58,7 @@ class Moments:
     """Whether the second moment shows as many components."""
 
 
-def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Array, Array, float]:
+def moment_without_levels(plan: Tensor, release: Release) -> tuple[Array, Array, Array, float]:
     """Read the second moment of (x, c e), e being one for the participant's site, or for all.
 
     Returns
@@ -85,7 +92,7 @@ def moment_without_levels(plan: TensorPlan, release: Release) -> tuple[Array, Ar
     return square - between, mean, offsets, float(noise * (1.0 / parts - 1.0).sum())
 
 
-def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
+def mixture_moments(plan: Tensor, release: Release) -> Moments:
     """Read the second moment of (x, c e), without the differences of sites."""
     components = plan.parameters.components
     square, mean, offsets, error = moment_without_levels(plan, release)
@@ -110,7 +117,7 @@ def mixture_moments(plan: TensorPlan, release: Release) -> Moments:
     )
 
 
-def _kinds_stand_out(plan: TensorPlan, release: Release) -> bool:
+def _kinds_stand_out(plan: Tensor, release: Release) -> bool:
     """Return whether entries are correlated more than for participants of one kind."""
 
     def covariance(moment: Array) -> Array:
@@ -132,7 +139,7 @@ def _kinds_stand_out(plan: TensorPlan, release: Release) -> bool:
     return linked_eigenvalue(found, rank) > limit
 
 
-def topic_moments(plan: TensorPlan, release: Release) -> Moments:
+def topic_moments(plan: Tensor, release: Release) -> Moments:
     """Read the mean product of two words."""
     matrix = unpack_symmetric(release.values)
     edge = release.deviation * float(np.sqrt(2.0 * plan.size))
@@ -145,7 +152,7 @@ def topic_moments(plan: TensorPlan, release: Release) -> Moments:
     return Moments(whitening, mean, 0.0, scale, edge, stands_out=stands_out)
 
 
-def _topics_stand_out(plan: TensorPlan, release: Release, frequencies: Array) -> bool:
+def _topics_stand_out(plan: Tensor, release: Release, frequencies: Array) -> bool:
     """Return whether the least eigenvalue of the topics exceeds that of fewer topics."""
     components = plan.parameters.components
     units = float(plan.units_in(release).sum())
@@ -159,7 +166,7 @@ def _topics_stand_out(plan: TensorPlan, release: Release, frequencies: Array) ->
     return least(moment) > limit_of(least, fewer_topics(moment, *asked))
 
 
-def _scale(plan: TensorPlan, spread: float, deviation: float) -> float:
+def _scale(plan: Tensor, spread: float, deviation: float) -> float:
     """Return the factor of whitened vectors with mean square ``spread``: 1 / (margin √spread).
 
     ``deviation`` is the first release's noise over its bound. The third moment's follows from it
@@ -191,7 +198,7 @@ def subtract_spread(tensor: Array, model: Moments) -> Array:
     return corrected
 
 
-def tensor_result(plan: TensorPlan, model: Moments, tensor: Array) -> Result:
+def tensor_result(plan: Tensor, model: Moments, tensor: Array) -> Result:
     """Decompose the corrected third moment into centres and weights."""
     directions = orthogonal_components(
         tensor,
@@ -244,7 +251,7 @@ def _headline(many: int, *, found: bool) -> str:
     )
 
 
-def _placed(plan: TensorPlan, centres: Array) -> Array:
+def _placed(plan: Tensor, centres: Array) -> Array:
     """Return centres over all views' entries, a topic's frequencies for each of three words."""
     if not plan.words:
         return centres

@@ -16,6 +16,9 @@ from consortium.space.mesh import Mesh
 
 _PATH = files("consortium.report") / "templates" / "reading.yaml"
 _SAID: Mapping[str, Any] = yaml.safe_load(_PATH.read_bytes())
+_VOXELS = {"place": "voxel", "places": "voxels", "Places": "Voxels"}
+_VERTICES = {"place": "vertex", "places": "vertices", "Places": "Vertices"}
+"""Words for the places of a map's values."""
 
 
 def section(run: Finished) -> PageSection | None:
@@ -35,19 +38,14 @@ def _of_components(maps: ComponentMaps) -> list[str]:
     paragraphs = [*before, *([_SAID["noise"]] if maps.noise is not None else []), last]
     edges = ""
     if isinstance(maps.grid, Mesh):
-        paragraphs = [*map(_of_vertices, paragraphs[:-1]), _SAID["surfaces"]]
+        paragraphs = [*paragraphs[:-1], _SAID["surfaces"]]
+        places = _VERTICES
     else:
+        places = _VOXELS
         edges = voxel_text(maps.grid)
     share = _SAID["shares"]["own" if maps.shares else "all"] if maps.tells_shares else ""
-    known = {"threshold": THRESHOLD, "beyond": beyond, "edges": edges, "share": share}
+    known = {"threshold": THRESHOLD, "beyond": beyond, "edges": edges, "share": share, **places}
     return [p.format(**known) for p in paragraphs]
-
-
-def _of_vertices(text: str) -> str:
-    """Write a text about voxels for a mesh's vertices."""
-    for voxels, vertices in (("oxels", "ertices"), ("oxel", "ertex")):
-        text = text.replace(f"v{voxels}", f"v{vertices}").replace(f"V{voxels}", f"V{vertices}")
-    return text
 
 
 def _of_columns(run: Finished) -> list[str]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from consortium.algorithms import REGISTRY
+from consortium.algorithms.admm.centre import model_influence
 from consortium.algorithms.admm.kernels.logistic_in_ball import LogisticCost, minimize_in_ball
-from consortium.algorithms.admm.plan import model_influence
 from consortium.algorithms.base import Release
 from consortium.errors import StudyError
 from consortium.simulation.simulation import Simulation

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from benchmarks.uneven import averaged
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release, Shape
-from consortium.algorithms.coordinate import plan as plan_module
+from consortium.algorithms.coordinate import centre
 from consortium.algorithms.linear import HOPELESS
 from consortium.errors import StudyError
 from consortium.privacy import lattice
@@ -115,13 +115,13 @@ def test_a_level_is_used_up_where_nothing_else_binds():
 
 @pytest.mark.parametrize("part", [1e-12, 1e-6, 0.5, 0.999])
 def test_the_norm_of_a_tiny_part_is_not_lost_to_rounding(part):
-    norm = plan_module._largest_norm(part, squares=True)
+    norm = centre._largest_norm(part, squares=True)
     assert 2 * norm * math.sqrt(1 - norm**2) == pytest.approx(part, rel=1e-14)
 
 
 def test_the_margins_are_those_of_the_grid_and_of_the_graph():
-    assert plan_module.MOST_ROUNDING >= lattice._MOST_ROUNDING
-    assert plan_module.MOST_OF_DELTA >= masking.MOST_OF_DELTA
+    assert centre.MOST_ROUNDING >= lattice._MOST_ROUNDING
+    assert centre.MOST_OF_DELTA >= masking.MOST_OF_DELTA
 
 
 @pytest.mark.parametrize("target", [None, "y"])
@@ -358,8 +358,8 @@ def test_a_plan_without_the_studys_promise_is_refused():
     [
         ({"levels": {"genes": 9.0}}, "above the participant's"),
         ({"levels": {"genes": 0.0}}, "greater than 0"),
-        ({"epsilon": 7.0}, "not those of privacy"),
-        ({"delta": None}, "not those of privacy"),
+        ({"epsilon": 7.0}, "must be that of privacy"),
+        ({"delta": None}, "must be that of privacy"),
         ({"dependence": 1.5}, "less than or equal to 1"),
         ({"target": "y", "protects": "entry", "radii": {"scan": 1.0}}, "radii"),
         ({"randomize": "some"}, "randomize"),
@@ -389,7 +389,7 @@ def test_more_budget_for_the_others_tells_no_product_worse(level):
 
 
 def test_with_the_whole_budget_a_view_that_is_held_down_would_be_hidden(monkeypatch):
-    monkeypatch.setattr(plan_module, "_SHARES", (1.0,))
+    monkeypatch.setattr(centre, "_SHARES", (1.0,))
     with pytest.raises(AssertionError):
         test_more_budget_for_the_others_tells_no_product_worse(1.0)
 

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.sensitivity_cases import all_attacks
-from consortium.algorithms import REGISTRY
+from consortium.algorithms import REGISTRY, coverage
 from consortium.algorithms.average_result import mean_noise
 from consortium.algorithms.base import Places
-from consortium.algorithms.coverage import COVERAGE_SHARE
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
 from consortium.simulation.array_data import ArrayData
@@ -76,7 +75,7 @@ def test_complete_data_cost_one_per_cent_of_the_noise():
         for gaps in (0.2, 0)
         for stage in Simulation(study(gaps), sites(0.0), 0).plan.stages
     ]
-    assert noise[0] / noise[1] == pytest.approx((1 - COVERAGE_SHARE) ** -0.5, rel=1e-3)
+    assert noise[0] / noise[1] == pytest.approx((1 - coverage.SHARE) ** -0.5, rel=1e-3)
     assert noise[0] / noise[1] < 1.015
 
 

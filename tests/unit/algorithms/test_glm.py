@@ -15,13 +15,13 @@ from consortium.algorithms.base import Shape
 from consortium.algorithms.glm import design
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.choice import CLIPPED
+from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import (
     CovariateSums,
     adjust,
     left_of_noise,
 )
 from consortium.errors import StudyError
-from consortium.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan

@@ -10,9 +10,9 @@ from scipy.linalg import subspace_angles
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Extent, Release, Shape
+from consortium.algorithms.pca.centre import MOST_ITERATIONS
 from consortium.algorithms.pca.kernels.bulk import selective_interval
 from consortium.algorithms.pca.kernels.power_plan import expected_energies
-from consortium.algorithms.pca.plan import MOST_ITERATIONS
 from consortium.algorithms.pca.result import subspace
 from consortium.errors import StudyError
 from consortium.kernels.moments import pack_symmetric, packed_size

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Release
-from consortium.algorithms.summarize import plan as plan_module
+from consortium.algorithms.summarize import centre
 from consortium.errors import SiteError, StudyError
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan, plan_digest
@@ -58,8 +58,8 @@ def test_whose_library_draws_other_frequencies_has_another_plan(monkeypatch):
     study, shape = make_feature_study("summarize", VIEWS, {}), shape_of(shifted())
     own = plan_digest(make_plan(study, shape))
     assert own == plan_digest(make_plan(study, shape))
-    draw = plan_module.draw_frequencies
-    monkeypatch.setattr(plan_module, "draw_frequencies", lambda *given: draw(*given)[:, ::-1])
+    draw = centre.draw_frequencies
+    monkeypatch.setattr(centre, "draw_frequencies", lambda *given: draw(*given)[:, ::-1])
     assert own != plan_digest(make_plan(study, shape))
 
 

@@ -9,11 +9,11 @@ from typing import cast
 import numpy as np
 import pytest
 
+from consortium.algorithms.glm.kernels.contrast_regression import false_discovery
 from consortium.base.atomic import write_text
 from consortium.coordinator.refit import Refit, fit_again
 from consortium.coordinator.refits import RECORD, usual_folder, write_refit
 from consortium.errors import ConsortiumError, DataError, OutputError
-from consortium.kernels.contrast_regression import false_discovery
 from consortium.python.privacy import Privacy
 from consortium.python.result import StudyResult, read_result_table
 from consortium.report.coefficients import read_released

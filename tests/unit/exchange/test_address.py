@@ -87,14 +87,14 @@ def test_every_field_is_described(model: type[BaseModel]) -> None:
 S3_FILES = {
     f"secret: {SECRET}": "belong together",
     f"{{key: k, secret: {SECRET}, sekret: x}}": "field 'sekret'",
-    f"{{key: k, secret: [{SECRET}]}}": "field 'secret'",
-    "endpoint: ftp://host": "field 'endpoint'",
-    f"endpoint: https://key:{SECRET}@host": "field 'endpoint'",
-    "region: here & there": "field 'region'",
+    f"{{key: k, secret: [{SECRET}]}}": "secret must be text",
+    "endpoint: ftp://host": "endpoint must be text",
+    f"endpoint: https://key:{SECRET}@host": "endpoint must be text",
+    "region: here & there": "region must be text",
     "ca_bundle: no/such.pem": "no/such.pem is not a file",
-    f"just {SECRET}": "the fields are",
+    f"just {SECRET}": "The fields are",
     f"{{key: {SECRET}": "is not YAML",
-    "": "the fields are",
+    "": "The fields are",
 }
 
 

@@ -164,7 +164,7 @@ def table_of(column, file="participants.tsv"):
 )
 def test_no_text_of_a_study_moves_the_screen_of_who_reads_it(field, mark):
     told = refusal(text(**field(f"b{mark}")))
-    assert "one line of printable characters" in told
+    assert "a single line of printable characters" in told
     parse_study(text(**field("b")), "my.yaml")
 
 

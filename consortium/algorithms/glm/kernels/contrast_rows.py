@@ -8,26 +8,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
-from consortium.algorithms.glm.kernels.lost_tails import LostTails
-from consortium.base.array import Array
-from consortium.kernels.clipped_squares import clipped_part
-from consortium.kernels.contrast_regression import (
+from consortium.algorithms.glm.kernels.clipped_squares import clipped_part
+from consortium.algorithms.glm.kernels.contrast_regression import (
     PRIOR_WIDTH,
     ContrastSums,
     Effects,
     Estimates,
     Expected,
+    chance_of_squares,
     effects_of,
     freedom_of_squares,
     imbalance_variance,
 )
-from consortium.kernels.shrinkage import shrinkage_factor
+from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
+from consortium.algorithms.glm.kernels.lost_tails import LostTails
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
+from consortium.base.array import Array
 
 _LEAST_VARIANCE = 0.3  # least variance of a mean of outcomes, relative to the expected variance
-_USUAL_DOUBT = 0.3  # relative standard deviation of that expectation
-# Least variance explained by covariates, and between sites, relative to single outcomes.
-_LEAST_PART = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +139,10 @@ def mean_effects(
 ) -> Estimates:
     """Return the effects on means of outcomes, with sampling variances from released squares.
 
+    The sampling variance of a mean is expected from those of its outcomes and their correlation ρ,
+    with a prior standard deviation of the same size, and combined with the released square. It is
+    at least 0.3 of the expected one (c): noise must not make it negative, or small by chance.
+
     Parameters
     ----------
     sums : ContrastSums
@@ -160,12 +162,12 @@ def mean_effects(
     own = np.square(averages).sum(axis=1)
     usual = (averages @ found.variances) * (correlation + (1 - correlation) * own)
     usual = np.maximum(usual, 1e-12 * expected.squares)
-    noise = means.noise["squares"] ** 2 + 2.4 * usual**2 / expected.persons
-    chance = np.maximum(_drawn(means.squares, noise, usual, usual), _LEAST_VARIANCE * usual)
+    noise = means.noise["squares"] ** 2 + usual**2 * chance_of_squares(expected.persons)
+    drawn, doubt = _drawn(means.squares, noise, usual, usual)
+    chance = np.maximum(drawn, _LEAST_VARIANCE * usual)
     clipped = found.variances * (1.0 - found.lost)
     total = float(np.square(clipped).sum() + np.square(chance).sum())
     chance = chance / (1.0 - clipped_part(chance, total, sums.widest))
-    doubt = np.minimum(np.sqrt(noise), _USUAL_DOUBT * usual)
     privacy = sums.noise["effects"] ** 2 * np.square(turned).sum(axis=0)
     return effects_of(
         sums=averages @ sums.effects,
@@ -199,8 +201,9 @@ def _leak_of_means(
 
     How similarly covariates act on the outcomes of a group, and how similarly sites differ in them,
     is estimated from released sums. If noise hides it, all outcomes of the group count as fully
-    alike, which is the largest possible variance. ``chance`` is the sampling variance of a mean,
-    and ``doubt`` its standard deviation.
+    alike, which is the largest possible variance. The variance that covariates explain has a prior
+    standard deviation of its size, that between sites the one of single outcomes. ``chance`` is the
+    sampling variance of a mean, and ``doubt`` its standard deviation.
     """
     inverse = adjustment.inverse
     variance = chance / expected.squares
@@ -210,17 +213,27 @@ def _leak_of_means(
     slopes = np.square(inverse @ means.products).sum(axis=0)
     noise = means.noise["products"] ** 2 * np.square(inverse).sum() + np.trace(inverse) * variance
     unsure = (4 * prior + 2 * noise) * noise / columns
-    explained = np.maximum(_drawn(slopes - noise, unsure, prior, 2 * prior), _LEAST_PART * prior)
+    explained, _ = _drawn(slopes - noise, unsure, prior, prior)
     unsure = means.noise["spreads"] ** 2 + np.square(doubt / expected.squares)
-    between = _drawn(means.spreads - variance, unsure, found.sites, left * PRIOR_WIDTH)
-    between = np.maximum(between, _LEAST_PART * found.sites)
+    between, _ = _drawn(means.spreads - variance, unsure, found.sites, left * PRIOR_WIDTH)
+    explained = np.maximum(explained, 0.0)
+    between = np.maximum(between, 0.0)
     leak: Array = explained * expected.adjustment_noise + between * expected.offset_noise
     leak += found.balance[0] * imbalance_variance(between / found.clip**2, means.missed, expected)
     return leak
 
 
-def _drawn(found: Array, noise: Array, centre: Array | float, width: Array | float) -> Array:
-    """Return estimates that are shrunk to ``centre`` in proportion to their noise variance."""
+def _drawn(
+    found: Array, noise: Array, centre: Array | float, width: Array | float
+) -> tuple[Array, Array]:
+    """Return posterior means and standard deviations of numbers with a normal prior.
+
+    Parameters
+    ----------
+    noise : array
+        Noise variances of ``found``.
+    centre, width : array or float
+        Prior means and standard deviations.
+    """
     kept = shrinkage_factor(np.square(width), noise)
-    drawn: Array = centre + kept * (found - centre)
-    return drawn
+    return np.asarray(centre + kept * (found - centre)), np.sqrt(kept * noise)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 from consortium.base.array import Array
-from consortium.kernels.shrinkage import shrinkage_factor
 
 COUNT_NOISE = 2 / np.sqrt(3.0)
 """Noise in the number of participants of a group, relative to that in the sum of their halves ±1/2.

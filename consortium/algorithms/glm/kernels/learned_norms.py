@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri, digamma
 
+from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 from consortium.base.array import Array
-from consortium.kernels.contrast_regression import SITE_VARIANCE
 from consortium.kernels.noisy_shares import EstimatedShares
-from consortium.kernels.shrinkage import shrinkage_factor
 
 MOST_LOG = 4.0
 """Limit of the logarithm of a pair's squared distance relative to the usual one; doubled for

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from consortium.algorithms.glm.kernels.outcome_correlation import OutcomeCorrelation
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 from consortium.base.array import Array
-from consortium.kernels.shrinkage import shrinkage_factor
 
 _POWER = 4.0  # exponent of the ratio of standard deviations, including sites' levels, in the loss
 _UNSURE = 0.35  # relative standard deviation of θ, because kinds of tails differ

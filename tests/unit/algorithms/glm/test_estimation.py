@@ -9,7 +9,7 @@ from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
 from consortium.algorithms.glm import centre
 from consortium.algorithms.glm.estimation import _unevenness, expected_of
-from consortium.kernels.contrast_regression import (
+from consortium.algorithms.glm.kernels.contrast_regression import (
     PRIOR_WIDTH,
     ContrastSums,
     Expected,

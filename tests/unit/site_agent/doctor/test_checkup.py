@@ -35,6 +35,8 @@ CHARGE = Charge(
     *("/bids", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.6),
     *("5a" * 32, "ce" * 32, "9e" * 32, 0.05),
 )
+_REMEDY = re.compile(r"; |\. (?=[A-Z])")
+"""Precedes the remedy in an error's message."""
 
 
 def _around(token: str = "t0", **changes: object) -> Surroundings:
@@ -68,7 +70,9 @@ def folder(tmp_path: Path) -> Path:
 def _found(folder: Path, study: object = None, **changes: object) -> dict[str, Check]:
     checks = examine(folder, _around(**changes), study)  # type: ignore[arg-type]
     assert all(check.message.endswith(".") for check in checks)
-    assert all(check.remedy or check.state == "ok" for check in checks)
+    assert all(
+        check.remedy or _REMEDY.search(check.message) for check in checks if check.state != "ok"
+    )
     return {check.name: check for check in checks}
 
 
@@ -192,7 +196,7 @@ def test_a_restored_backup_is_found(folder: Path) -> None:
     check = _found(folder)["heads"]
     assert check.state == "fail"
     assert "it is a backup from before the last losses" in check.message
-    assert check.remedy.startswith("Restore the newest copy")
+    assert "Restore the newest copy" in check.message
 
 
 @pytest.mark.parametrize(
@@ -282,7 +286,7 @@ def test_images_that_can_not_be_read(folder: Path) -> None:
 def test_a_study_that_the_policy_or_the_ledger_does_not_allow(folder: Path) -> None:
     check = _found(folder, make_study(colluding_sites=0, epsilon=50.0))["study"]
     assert "fewest_colluding_sites" in check.message
-    assert "(2 more)" in check.message
+    assert check.remedy == "Further reasons for a refusal: 2."
     ledger = Ledger(folder / "ledger.sqlite")
     charged(ledger, replace(CHARGE, dataset=str((folder / "bids").resolve()), mu=3.2))
     assert "subject.total" in _found(folder, make_study(), token="t1")["study"].message

@@ -5,6 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from consortium.algorithms.glm.kernels.contrast_regression import (
+    ContrastSums,
+    Expected,
+    estimate_effects,
+)
 from consortium.algorithms.glm.kernels.contrast_rows import (
     MeanSums,
     mean_effects,
@@ -12,7 +17,6 @@ from consortium.algorithms.glm.kernels.contrast_rows import (
 )
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
 from consortium.algorithms.glm.kernels.lost_tails import no_tails
-from consortium.kernels.contrast_regression import ContrastSums, Expected, estimate_effects
 
 PERSONS, OUTCOMES, COVARIATES = 1000.0, 8, 2
 AVERAGES = np.repeat(np.eye(2), 4, axis=1) / 4
@@ -38,6 +42,11 @@ SUMS = ContrastSums(
     np.zeros(OUTCOMES),
 )
 FOUND = estimate_effects(SUMS, EXPECTED)
+PRIVACY = 5.0**2 / 4
+"""Variance of a mean from the noise of four outcomes."""
+FOUND_NOISE = tuple(SUMS.noise)
+ALONE = replace(FOUND, balance=np.zeros(1))
+TURNED = AVERAGES.T
 QUIET = {"squares": 1.0, "products": 1e-9, "spreads": 1e-9}
 
 
@@ -56,7 +65,7 @@ def squares_of(means):
 def test_a_mean_that_covariates_act_on_more_has_the_larger_error():
     products = np.array([[0.0, 0.5], [0.0, 0.5]])
     calm, moved = squares_of(means_of(products, 0.2))
-    assert moved - calm == pytest.approx((0.5 - 0.05 * 0.15) * 400.0, rel=0.05)
+    assert moved - calm == pytest.approx(0.5 * 400.0, rel=0.05)
 
 
 def test_a_mean_in_which_sites_differ_more_has_the_larger_error():
@@ -73,8 +82,41 @@ def test_where_noise_hides_a_mean_it_counts_as_if_all_outcomes_were_alike():
     assert np.all(known < unknown)
     privacy_and_chance = squares_of(means_of(products, FOUND.sites, QUIET))
     assert np.all(own <= unknown + 1e-9)
-    leak = 0.05 * 0.15 * 400.0 + FOUND.sites * 100.0
+    leak = FOUND.sites * 100.0
     assert unknown - privacy_and_chance + leak == pytest.approx(FOUND.leak, rel=0.15)
+
+
+def test_noise_can_make_no_part_of_a_means_variance_negative():
+    """Released sums are far below 0, as they may be by chance with ten covariates and noise."""
+    covariates = 10
+    adjustment = replace(ADJUSTMENT, inverse=np.eye(covariates) / PERSONS)
+    noise = {"squares": 20.0, "products": 0.12 * PERSONS, "spreads": 0.02}
+    means = means_of(np.zeros((covariates, 2)), -1.0, noise)
+    low = replace(means, squares=np.full(2, -200.0))
+    found = mean_effects(SUMS, low, AVERAGES, EXPECTED, ALONE, adjustment, 0.25, TURNED)
+    stated = np.square(found.errors * FOUND.divisor)
+    assert stated == pytest.approx(PRIVACY + 0.3 * 87.5, rel=0.01)
+
+
+def test_few_means_are_found_by_chance_if_noise_hides_their_variances():
+    """5 % of means without an effect are found at p < 0.05, up to 2 % more with much noise."""
+    generator = np.random.default_rng(4)
+    runs = 4000
+    quiet = dict.fromkeys(FOUND_NOISE, 1e-6)
+    usual = 87.5
+    noise = {"squares": 0.5 * usual, "products": 1e-9, "spreads": 1e-9}
+    expected = replace(EXPECTED, adjustment_noise=0.0, offset_noise=0.0)
+    found = []
+    for _ in range(runs):
+        true = usual * np.exp(0.4 * generator.standard_normal(2))
+        squares = true * (1 + np.sqrt(4.8 / PERSONS) * generator.standard_normal(2))
+        squares += noise["squares"] * generator.standard_normal(2)
+        effects = np.repeat(np.sqrt(true) * generator.standard_normal(2), 4)
+        sums = replace(SUMS, effects=effects, noise=quiet)
+        means = replace(means_of(np.zeros((COVARIATES, 2)), 0.0, noise), squares=squares)
+        given = sums, means, AVERAGES, expected, ALONE, ADJUSTMENT
+        found.append(mean_effects(*given, 0.25, TURNED))
+    assert np.mean([each.p < 0.05 for each in found]) < 0.077
 
 
 def test_what_site_means_are_off_by_moves_coefficients_together_as_their_noise_says():

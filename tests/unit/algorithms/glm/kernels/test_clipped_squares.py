@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consortium.kernels.clipped_squares import clipped_part
+from consortium.algorithms.glm.kernels.clipped_squares import clipped_part
 
 BOUND = 8.0
 

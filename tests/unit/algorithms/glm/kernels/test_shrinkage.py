@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consortium.kernels.shrinkage import shrinkage_factor
+from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 
 VARIANCES = st.one_of(st.just(0.0), st.floats(1e-150, 1e150))
 

@@ -9,16 +9,19 @@ from hypothesis import strategies as st
 from scipy.linalg import fractional_matrix_power
 from scipy.stats import false_discovery_control
 
-from consortium.algorithms.glm.kernels.covariate_adjustment import CovariateSums, adjust
-from consortium.algorithms.glm.kernels.equal_correlation import correlation_power, root_diagonal
-from consortium.kernels.contrast_regression import (
+from consortium.algorithms.glm.kernels.contrast_regression import (
     ContrastSums,
     Expected,
+    chance_of_squares,
     estimate_effects,
     false_discovery,
+    freedom_of_squares,
     shrink_gaussian,
     shrink_squares,
 )
+from consortium.algorithms.glm.kernels.covariate_adjustment import CovariateSums, adjust
+from consortium.algorithms.glm.kernels.equal_correlation import correlation_power, root_diagonal
+from consortium.algorithms.glm.site import _pairs
 
 
 def exchangeable(entries, correlation):
@@ -278,9 +281,9 @@ def test_noise_can_make_no_variance_smaller_than_its_limits():
 
 
 def test_squares_are_shrunk_by_their_sampling_error_also_without_noise():
-    """A variance over n participants is off by 4/n of its square, here 0.04 of 0.125."""
+    """A variance over n participants is off by 4.8/n of its square, here 0.048 of 0.125."""
     found = shrink_squares(noisy_sums(), replace(USUAL, persons=100.0))
-    assert found == pytest.approx(1 + (0.125 - 0.04) / 0.125 * np.array([-0.5, 0.0, 0.5, 0.0]))
+    assert found == pytest.approx(1 + (0.125 - 0.048) / 0.125 * np.array([-0.5, 0.0, 0.5, 0.0]))
 
 
 def test_noise_can_make_no_divisor_and_no_variance_between_sites_negative():
@@ -296,3 +299,49 @@ def test_intervals_are_wider_if_the_share_with_an_outcome_is_unsure():
     assert unsure.errors == pytest.approx(exact.errors)
     added = np.square(unsure.widths) - np.square(exact.widths)
     assert added == pytest.approx(0.04 * np.square(exact.effects))
+
+
+WEIGHTS = {
+    "two groups of equal size": np.repeat([-0.5, 0.5], 150),
+    "fractions of 0.3 and 0.7": np.repeat([-0.3, 0.7], [210, 90]),
+    "a clipped slope": np.clip(np.random.default_rng(0).standard_normal(300), -2.5, 2.5),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_the_sampling_variance_of_squares_on_a_ring_follows_from_the_weights(name):
+    generator = np.random.default_rng(1)
+    weights = generator.permutation(WEIGHTS[name])
+    places = np.arange(len(weights))
+    outcomes = generator.standard_normal((8000, len(weights)))
+    pairs = places, np.roll(places, 1)
+    sums = _pairs(outcomes, weights, float(np.abs(weights).max()), pairs).sum(axis=1)
+    found = len(weights) * sums.var() / sums.mean() ** 2
+    kurtosis = np.mean(weights**4) / np.mean(weights**2) ** 2
+    assert found == pytest.approx(2.5 * kurtosis + 0.5, rel=0.05)
+
+
+def test_the_freedom_of_squares_is_that_of_groups_with_fractions_of_three_and_seven_tenths():
+    weights = WEIGHTS["fractions of 0.3 and 0.7"]
+    kurtosis = np.mean(weights**4) / np.mean(weights**2) ** 2
+    assert freedom_of_squares(1000.0) == pytest.approx(1000 / (1.25 * kurtosis + 0.25), rel=0.03)
+    assert chance_of_squares(1000.0) == pytest.approx((2.5 * kurtosis + 0.5) / 1000, rel=0.03)
+
+
+def test_squares_are_shrunk_by_their_sampling_error_only_if_outcomes_vary_no_more():
+    """The spread that sampling makes is removed, and squares that differ truly are kept."""
+    generator = np.random.default_rng(2)
+    chance = np.sqrt(chance_of_squares(400.0)) * generator.standard_normal(2000)
+    alike = _shrunk(100 * (1 + chance))
+    assert alike.std() < 0.2 * 100 * chance.std()
+    true = 100 * np.exp(0.5 * generator.standard_normal(2000))
+    apart = _shrunk(true * (1 + chance))
+    assert np.square(apart / true - 1).mean() < 1.05 * np.square(chance).mean()
+
+
+def _shrunk(squares):
+    """Return shrunk squares without noise, of 400 participants."""
+    noise = dict.fromkeys(("effects", "divisor", "squares", "spread", "balance"), 0.0)
+    none = np.zeros(len(squares))
+    sums = ContrastSums(none, 100.0, squares, 1.0, np.zeros(1), noise, none)
+    return shrink_squares(sums, Expected(100.0, 100.0, 1.0, 400.0, 0.15, 1.0, 0.0, 0.0))
