@@ -26,6 +26,7 @@ from benchmarks.replication import (
 FOLDER = Path(__file__).parents[2] / "docs" / "replication"
 WITHOUT = {
     "index": "summarizes the other pages",
+    "open_cohort": "its participants are real, and not in the repository",
     "performance": "times and memory depend on the machine",
     "template_networks": "its smallest set of participants takes more than a minute",
     "walk": "measured as a whole by test_walk.py",
