@@ -238,7 +238,7 @@ def _opening(report: PrivacyReport) -> str:
 
 
 def _not_protected(report: PrivacyReport) -> Clause:
-    known = "".join(f"{each}, " for each in ("how much data each has", *report.public))
+    known = "".join(f"{each}, " for each in ("the nominal amount of data of each", *report.public))
     return Clause(
         "Not protected",
         f"Which sites took part, {known}and the study's findings about people in general, which "

@@ -49,7 +49,7 @@ def _losses() -> str:
         printed = printed_loss(sites, colluding) ** 2
         numbers = [printed, *squares, limit]
         rows.append([str(sites), str(colluding), *(f"{number:.3f}" for number in numbers)])
-    head = ["S", "S_C", "μ² printed", "μ² exact, κ = 1", "κ = 100", "κ = 10 000", "exact"]
+    head = ["S", "S_C", "μ² printed", "μ² exact, κ = 1", "κ = 100", "κ = 10,000", "exact"]
     return table(head, rows)
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from consortium.simulation.__main__ import main as simulate_hospitals
+from tests.contract.test_words import sentences
 from tests.support.command_line import enter
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 COORDINATOR, SITE, TUTORIAL = (
     (DOCS / page).read_text(encoding="utf-8")
     for page in ("guides/coordinator.md", "guides/site.md", "tutorial.md")
@@ -156,3 +158,20 @@ def test_an_assessment_a_page_and_a_ledger_are_written_as_shown(
     exported.write_text(printed("site-agent ledger -f north --json"), encoding="utf-8")
     checked = printed(f"site-agent ledger --verify {exported}")
     assert not_printed(LEDGER, "site-agent ledger --verify", checked) == []
+
+
+def test_every_message_of_the_operators_table_is_one_of_the_program() -> None:
+    page = (DOCS / "guides" / "site-operation.md").read_text(encoding="utf-8")
+    table = page.split("Some that you may meet:")[1].split("\n\n## ")[0]
+    messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
+    assert len(messages) > 12
+    files = [*(ROOT / "site_agent").rglob("*.py"), *(ROOT / "consortium").rglob("*.py")]
+    sources = [
+        " ".join(each.split()) for file in files for each in sentences(file.read_text("utf-8"))
+    ]
+    unknown = []
+    for message in messages:
+        parts = [re.escape(part.strip()) for part in message.split("…") if part.strip()]
+        if not any(re.search(".*".join(parts), source) for source in sources):
+            unknown.append(message)
+    assert unknown == []

@@ -61,3 +61,18 @@ def test_it_opens_and_searches_without_a_network(site: Path) -> None:
         tab.open(site / "search.html", "?q=clipping")
         tab.wait("document.querySelectorAll('#search-results li').length > 5")
         assert tab.said == []
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no browser")
+def test_nothing_around_a_page_cuts_it_on_paper(site: Path) -> None:
+    """Chromium prints no more than a sheet of some boxes that scroll or stand side by side."""
+    boxes = (
+        "(() => { const found = []; let box = document.querySelector('article');"
+        " while (box) { const style = getComputedStyle(box);"
+        " found.push([style.display, style.overflowY]); box = box.parentElement; }"
+        " return found; })()"
+    )
+    with browser() as tab:
+        tab.send("Emulation.setEmulatedMedia", media="print")
+        tab.open(site / "guides" / "coordinator.html")
+        assert {tuple(box) for box in tab.run(boxes)} == {("block", "visible")}
