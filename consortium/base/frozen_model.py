@@ -7,17 +7,17 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     GetCoreSchemaHandler,
+    TypeAdapter,
     ValidationError,
 )
-from pydantic_core import CoreSchema, PydanticKnownError
-from pydantic_core.core_schema import no_info_before_validator_function
 
 from consortium.base.expected_values import FieldPlace, expected_value, field_place, given_value
 
@@ -58,25 +58,21 @@ Line = Annotated[str, AfterValidator(_printable)]
 
 
 def _number(value: Any) -> Any:
-    """Return the value of a number, which is not a boolean: pydantic itself reads true as 1."""
-    if isinstance(value, bool):
-        raise PydanticKnownError("int_type")
-    return value
+    """Return the value of a number, and text for a boolean, which pydantic would read as 1."""
+    return str(value).lower() if isinstance(value, bool) else value
 
 
-_CHECKED = no_info_before_validator_function(_number, {"type": "int"})["function"]
+_CHECKED: Any = TypeAdapter(Annotated[int, BeforeValidator(_number)]).core_schema
 
 
 def _without_booleans(node: Any) -> Any:
     """Return a schema in which every number is checked by `_number` first."""
     if isinstance(node, list):
         return [_without_booleans(each) for each in node]
-    if not isinstance(node, dict) or node.get("function") == _CHECKED:
+    if not isinstance(node, dict) or node.get("function") == _CHECKED["function"]:
         return node
     inside = {key: node[key] if key in _NO_SCHEMA else _without_booleans(node[key]) for key in node}
-    if node.get("type") in ("int", "float"):
-        return no_info_before_validator_function(_number, cast("CoreSchema", inside))
-    return inside
+    return {**_CHECKED, "schema": inside} if node.get("type") in ("int", "float") else inside
 
 
 class FrozenModel(BaseModel):
@@ -85,9 +81,9 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> Any:
         """Return pydantic's own schema, in which numbers are not booleans."""
-        return cast("CoreSchema", _without_booleans(handler(source)))
+        return _without_booleans(handler(source))
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
