@@ -38,7 +38,7 @@ Flags = NDArray[np.bool_]
 
 _OPEN_SITES = slice(4, None, 5)  # of IMPAC
 _WIDE_AGES = 4.0, 90.0
-_WIDER, _SHIFT, _FAR = 1.5, 0.5, 2.0  # false tables: factor of deviations, shifts in deviations
+_WIDER, _SHIFT = 1.5, 0.5  # false tables: factor of deviations, and a shift in deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,6 @@ def _tables() -> dict[str, Callable[[Cohort], Cohort]]:
         "open table": lambda cohort: cohort,
         "false: SD 1.5": partial(_moved, factor=_WIDER, shift=0.0),
         "false: half off": partial(_moved, factor=1.0, shift=_SHIFT),
-        "false: two off": partial(_moved, factor=1.0, shift=_FAR),
         "false: permuted": _permuted,
     }
 
