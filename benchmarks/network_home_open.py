@@ -3,8 +3,8 @@
 ``python -m benchmarks.networks home_open FOLDER`` takes 100 participants of some hospitals as the
 open cohort, as `benchmarks.open_cohort` does. Half of each other hospital is the consortium, and
 the pool of the other halves is the truth. *Captured* is that of `benchmarks.network_home`. The
-second table has the maps of one hospital of each size in each split: the mean correlation of 20
-true networks with all maps, and for the maps that are found, the expected and the true correlation
+second table has the maps of the largest hospital in each split: the mean correlation of 20 true
+networks with all maps, and for the maps that are found, the expected and the true correlation
 and how often the range contains the truth.
 """
 
@@ -32,7 +32,6 @@ from consortium.kernels.noise_law import SymmetricNoise
 
 EPSILONS = 1.0, 4.0
 SPLITS = 3
-NETWORK_SPLITS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,26 +88,20 @@ def _print_networks(people: People) -> None:
     rows = []
     for epsilon in EPSILONS:
         outcomes: dict[str, list[Array]] = defaultdict(list)
-        for seed in range(NETWORK_SPLITS):
-            for hospital in _first_of_each_size(_hospitals(people, epsilon, seed)):
-                for whose, result in _results(hospital).items():
-                    outcomes[whose].append(_outcome(result, hospital.maps))
+        for seed in range(SPLITS):
+            largest = max(
+                _hospitals(people, epsilon, seed), key=lambda each: each.own.taken.persons
+            )
+            for whose, result in _results(largest).items():
+                outcomes[whose].append(_outcome(result, largest.maps))
         for whose, each in outcomes.items():
             means = [f"{mean:.2f}" for mean in np.nanmean(each, axis=0)]
             rows.append([f"{epsilon:g}", whose, *means])
     show(
-        f"Networks, {NETWORK_SPLITS} splits, a hospital of each size",
+        f"Networks of the largest hospital, {SPLITS} splits",
         ["ε", "data", "mean of 20", "found", "expected", "true", "in its range"],
         rows,
     )
-
-
-def _first_of_each_size(hospitals: Iterator[Hospital]) -> Iterator[Hospital]:
-    shown = set()
-    for hospital in hospitals:
-        if hospital.size not in shown:
-            shown.add(hospital.size)
-            yield hospital
 
 
 def _hospitals(people: People, epsilon: float, seed: int) -> Iterator[Hospital]:

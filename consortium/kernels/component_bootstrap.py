@@ -9,6 +9,7 @@ error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from consortium.base.array import Array
 from consortium.kernels.moments import packed_size
-from consortium.kernels.noise_law import EntryNoise, SymmetricNoise
+from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.separations import Paint, SeparationMethod
 from consortium.kernels.spatial_ica import non_gaussianity, one_sign
 
@@ -48,8 +49,8 @@ class NoisyDirections:
     limit: float
     """Eigenvalues above it exceed the noise."""
     law: SymmetricNoise
-    whole: tuple[Array, EntryNoise] | None = None
-    """The matrix, and the errors of its entries if they are not those of ``law``."""
+    whole: tuple[Array, Callable[[np.random.Generator], Array]] | None = None
+    """The matrix, and a function that draws its errors, if they are not those of ``law``."""
 
     @property
     def count(self) -> int:
@@ -62,8 +63,8 @@ class NoisyDirections:
         If entries have unequal errors, the truth is the whole matrix.
         """
         if self.whole is not None:
-            matrix, errors = self.whole
-            return strongest_directions(matrix + errors.draw(generator), self.count, self.bulk)
+            matrix, draw_errors = self.whole
+            return strongest_directions(matrix + draw_errors(generator), self.count, self.bulk)
         truth = (self.vectors * self.strengths) @ self.vectors.T
         return strongest_directions(truth + self.law.draw(generator), self.count)
 

@@ -50,25 +50,3 @@ class SymmetricNoise:
         """
         least = np.maximum(np.abs(strengths), np.finfo(np.float64).tiny)
         return np.asarray(1.0 - np.square(np.minimum(self.edge / 2.0 / least, 1.0)))
-
-
-@dataclass(frozen=True, eq=False)
-class EntryNoise:
-    """Errors of a symmetric matrix whose entries in some basis have unequal standard deviations."""
-
-    vectors: Array
-    """The basis, orthonormal columns, shape (d, d)."""
-    deviations: Array
-    """Standard deviations of the entries between these, shape (d, d)."""
-
-    def draw(self, generator: np.random.Generator) -> Array:
-        """Draw new errors, d x d."""
-        return np.asarray(
-            self.vectors @ draw_symmetric(self.deviations, generator) @ self.vectors.T
-        )
-
-
-def draw_symmetric(deviations: Array, generator: np.random.Generator) -> Array:
-    """Draw a symmetric matrix whose entries have given standard deviations."""
-    half = np.triu(generator.standard_normal(deviations.shape))
-    return np.asarray((half + np.triu(half, 1).T) * deviations)

@@ -15,6 +15,7 @@ from consortium.algorithms.group_ica.kernels.network_nulls import (
     contrast_of_chance,
     white_null,
 )
+from consortium.algorithms.group_ica.kernels.open_posterior import EntryErrors
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothNull,
     SmoothPlaces,
@@ -31,7 +32,6 @@ from consortium.kernels.component_bootstrap import (
     law_of_mean,
     strongest_directions,
 )
-from consortium.kernels.noise_law import EntryNoise
 from consortium.kernels.separations import FastIca, Paint, SeparationMethod, Varimax
 from consortium.kernels.surface_basis import SurfaceBasis
 
@@ -137,27 +137,27 @@ def separate_release(released: GroupRelease, generator: np.random.Generator) -> 
 
 
 def separate_mean(
-    released: GroupRelease, errors: EntryNoise, generator: np.random.Generator
+    released: GroupRelease, errors: EntryErrors, generator: np.random.Generator
 ) -> Separated:
     """Return maps of a mean projector as `separate_release`, without a test against nulls.
 
     Parameters
     ----------
-    errors : EntryNoise
+    errors : EntryErrors
         Expected errors of the mean projector. Replays that draw these need no calibration.
     """
     return _separated(released, generator, errors)[0]
 
 
 def _separated(
-    released: GroupRelease, generator: np.random.Generator, errors: EntryNoise | None = None
+    released: GroupRelease, generator: np.random.Generator, errors: EntryErrors | None = None
 ) -> tuple[Separated, SeparationMethod]:
     """Return maps that agree with the truth if they exist, and the method that made them."""
     parameters = released.plan.parameters
     seen = released.directions()
     directions, way = _taken_apart(released, seen) if seen.count else (seen, _varimax(released))
     if errors is not None:
-        directions = replace(directions, whole=(released.matrix, errors))
+        directions = replace(directions, whole=(released.matrix, errors.draw))
     networks = None
     if seen.count:
         networks = find_networks(directions, way, parameters.replays, generator)

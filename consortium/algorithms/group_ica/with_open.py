@@ -17,6 +17,7 @@ from consortium.algorithms.group_ica.kernels.agreement import REACH_WITH_OPEN
 from consortium.algorithms.group_ica.kernels.open_posterior import (
     UNLIKE,
     Combined,
+    EntryErrors,
     OpenMean,
     Strengths,
     combine,
@@ -40,7 +41,6 @@ from consortium.algorithms.open_cohort import OpenDirections
 from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks
-from consortium.kernels.noise_law import EntryNoise
 
 HERE = "found in these hospitals"
 NEW = "new in these hospitals"
@@ -137,7 +137,7 @@ def _maps(
     shape = replace(released.shape, subjects=(persons,), samples=(persons,), sites=())
     drawn = separate_mean(
         replace(released, matrix=both.matrix, deviation=both.deviation, shape=shape),
-        EntryNoise(cohort.vectors, np.sqrt(both.stated)),
+        EntryErrors(cohort.vectors, np.sqrt(both.stated)),
         generator,
     )
     if drawn.networks is None:

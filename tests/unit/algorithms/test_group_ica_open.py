@@ -12,6 +12,7 @@ from consortium.errors import StudyError
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.study.plan import make_plan
+from consortium.study.spec import Study
 from tests.support.cases import make_study, shape_of
 from tests.unit.algorithms.test_group_ica import PLACES, VOXELS, make_brains, true_maps
 
@@ -59,6 +60,18 @@ def test_it_shows_networks_that_the_noise_hides_and_the_release_confirms(cohort)
     both = run(0.5, cohort)
     assert both.numbers["found"] >= 4
     assert states(both).count(HERE) == both.numbers["found"]
+
+
+@pytest.mark.parametrize("nominal", [20, 80])
+def test_nominal_numbers_may_be_half_or_twice_the_true_ones(cohort, nominal):
+    asked = study(0.5).model_dump(exclude_unset=True)
+    asked["participants"] = dict.fromkeys(asked["sites"], nominal)
+    both = Simulation(Study.model_validate(asked), data_of(cohort, persons=40), 3).run()
+    maps, truth = both.arrays["maps"], true_maps(PLACES.fine)
+    agreed = np.abs(np.corrcoef(truth.T, maps.T)[: truth.shape[1], truth.shape[1] :]).max(axis=0)
+    assert both.numbers["found"] == KEPT
+    stated = both.images["components"].accuracy
+    assert all(each.low <= r for each, r in zip(stated, agreed, strict=True))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0, 50.0])

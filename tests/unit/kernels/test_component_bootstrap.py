@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from consortium.algorithms.group_ica.kernels.network_nulls import contrast_of_chance
+from consortium.algorithms.group_ica.kernels.open_posterior import EntryErrors
 from consortium.kernels.component_bootstrap import find_directions, find_networks
-from consortium.kernels.noise_law import EntryNoise, SymmetricNoise
+from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import STRENGTHS, expected_cosines
 from consortium.kernels.separations import FastIca, Varimax
 
@@ -124,8 +125,8 @@ def test_a_replay_has_the_errors_of_each_entry():
     vectors = np.hstack([found.vectors, np.linalg.svd(found.rest, full_matrices=False)[0]])
     deviations = np.zeros(matrix.shape)
     deviations[1, 3:] = deviations[3:, 1] = 0.02
-    errors = EntryNoise(vectors, deviations)
-    again = replace(found, whole=(matrix, errors)).again(np.random.default_rng(5))
+    errors = EntryErrors(vectors, deviations)
+    again = replace(found, whole=(matrix, errors.draw)).again(np.random.default_rng(5))
     apart = 1.0 - np.abs(np.einsum("dr,dr->r", found.vectors, again[0]))
     assert apart[1] > 0.01
     assert apart[[0, 2]].max() < 0.001

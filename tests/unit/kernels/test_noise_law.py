@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh, eigvalsh
 
 from consortium.kernels.moments import packed_size, unpack_symmetric
-from consortium.kernels.noise_law import EntryNoise, SymmetricNoise
+from consortium.kernels.noise_law import SymmetricNoise
 
 
 def test_a_draw_has_the_law_of_unpacked_noise():
@@ -17,16 +17,6 @@ def test_a_draw_has_the_law_of_unpacked_noise():
     assert np.array_equal(ours, ours.transpose(0, 2, 1))
     one, other = (np.cov(each.reshape(len(each), -1).T) for each in (ours, theirs))
     assert one == pytest.approx(other, abs=4e-3)
-
-
-def test_errors_of_entries_have_their_own_deviations():
-    generator = np.random.default_rng(1)
-    deviations = np.array([[0.5, 0.1, 0.0], [0.1, 0.2, 0.4], [0.0, 0.4, 0.3]])
-    vectors = np.linalg.qr(generator.standard_normal((3, 3)))[0]
-    law = EntryNoise(vectors, deviations)
-    draws = np.stack([law.draw(generator) for _ in range(5000)])
-    assert np.allclose(draws, draws.transpose(0, 2, 1))
-    assert (vectors.T @ draws @ vectors).std(axis=0) == pytest.approx(deviations, abs=0.02)
 
 
 def test_eigenvalues_of_noise_end_at_the_edge():

@@ -38,7 +38,7 @@ from scipy.special import ndtr, ndtri
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull, strengths_of
 from consortium.base.array import Array
 from consortium.kernels.home_posterior import BETWEEN
-from consortium.kernels.noise_law import EntryNoise, SymmetricNoise, draw_symmetric
+from consortium.kernels.noise_law import SymmetricNoise
 
 UNLIKE = 0.08
 """Value of b, between leading eigenvectors and the rest, from which on nothing is taken from the
@@ -295,7 +295,7 @@ def _take_whole(
     law = SymmetricNoise(len(apart), deviation)
     chance = 0.0
     for _ in range(_DRAWS):
-        drawn = law.draw(generator) + draw_symmetric(spread, generator)
+        drawn = law.draw(generator) + _symmetric(spread, generator)
         chance = max(chance, float(np.abs(eigh(drawn, eigvals_only=True)[[0, -1]]).max()))
     values, vectors = eigh(apart)
     # Eigenvalues of means of projectors are from 0 to 1. With a larger edge, none can be seen.
@@ -308,12 +308,33 @@ def _take_whole(
     return taken, vectors[:, seen], chance
 
 
+@dataclass(frozen=True, eq=False)
+class EntryErrors:
+    """Errors of a symmetric matrix whose entries in some basis have unequal standard deviations."""
+
+    vectors: Array
+    """The basis, orthonormal columns, shape (d, d)."""
+    deviations: Array
+    """Standard deviations of the entries between these, shape (d, d)."""
+
+    def draw(self, generator: np.random.Generator) -> Array:
+        """Draw new errors, d x d."""
+        drawn = _symmetric(self.deviations, generator)
+        return np.asarray(self.vectors @ drawn @ self.vectors.T)
+
+
+def _symmetric(spread: Array, generator: np.random.Generator) -> Array:
+    """Draw a symmetric matrix whose entries have given standard deviations."""
+    half = np.triu(generator.standard_normal(spread.shape))
+    return np.asarray((half + np.triu(half, 1).T) * spread)
+
+
 def draw_like(
     cohort: OpenMean, deviation: float, persons: int, generator: np.random.Generator
 ) -> Array:
     """Draw a release of hospitals whose participants are as like the open ones as is usual."""
     chance = 1.0 / persons + BETWEEN
-    other = EntryNoise(cohort.vectors, np.sqrt(cohort.variances * chance)).draw(generator)
+    other = EntryErrors(cohort.vectors, np.sqrt(cohort.variances * chance)).draw(generator)
     noise = SymmetricNoise(len(other), deviation).draw(generator)
     return np.asarray(cohort.matrix + other + noise)
 

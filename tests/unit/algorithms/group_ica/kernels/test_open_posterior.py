@@ -5,6 +5,7 @@ import pytest
 
 from consortium.algorithms.group_ica.kernels.open_posterior import (
     UNLIKE,
+    EntryErrors,
     OpenMean,
     OwnMean,
     Strengths,
@@ -200,3 +201,13 @@ def test_the_difference_of_populations_is_estimated_under_noise(mean, between, m
         release += SymmetricNoise(len(release), deviation).draw(generator)
         errors.append(combine(mean, release, deviation, persons, generator).between - between)
     assert np.sqrt(np.mean(np.square(errors))) < most
+
+
+def test_errors_of_entries_have_their_own_deviations():
+    generator = np.random.default_rng(1)
+    deviations = np.array([[0.5, 0.1, 0.0], [0.1, 0.2, 0.4], [0.0, 0.4, 0.3]])
+    vectors = np.linalg.qr(generator.standard_normal((3, 3)))[0]
+    law = EntryErrors(vectors, deviations)
+    draws = np.stack([law.draw(generator) for _ in range(5000)])
+    assert np.allclose(draws, draws.transpose(0, 2, 1))
+    assert (vectors.T @ draws @ vectors).std(axis=0) == pytest.approx(deviations, abs=0.02)
