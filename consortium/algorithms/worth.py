@@ -38,7 +38,7 @@ _MOST_STEPS = 73
 """A factor of 1,000: less noise than that is not worth naming."""
 
 
-def would_be_enough(shape: Shape, sees: Callable[[Shape], bool]) -> str:
+def would_be_enough(shape: Shape, sees: Callable[[Shape], bool], purpose: str = "") -> str:
     """Name the participants, or the epsilon, with which a study would find something.
 
     Parameters
@@ -47,6 +47,8 @@ def would_be_enough(shape: Shape, sees: Callable[[Shape], bool]) -> str:
         As planned, with too much noise.
     sees : callable
         Returns whether a study of a shape is expected to find anything.
+    purpose : str
+        What they are enough for, such as ``to expect two networks``.
     """
 
     def is_enough(steps: int) -> bool:
@@ -57,6 +59,6 @@ def would_be_enough(shape: Shape, sees: Callable[[Shape], bool]) -> str:
         return "bring many more participants or a larger epsilon"
     factor = _STEP**steps
     return (
-        f"about {math.ceil(sum(shape.units) * factor):,} participants would be enough, or an "
-        f"epsilon about {factor:.1f} times as large"
+        f"about {math.ceil(sum(shape.units) * factor):,} participants would be enough"
+        f"{f' {purpose}' if purpose else ''}, or an epsilon about {factor:.1f} times as large"
     )

@@ -87,9 +87,11 @@ def _conclusion(verdict: Verdict) -> str:
     if verdict.code == CONTRADICTED:
         return "Don't use this result: it contradicts the signatures."
     if verdict.code == SHOWN:
+        many = verdict.rounds
+        rounds = "the only round" if many == 1 else f"each of the {many} rounds"
         return (
-            f"Shown: each of the {verdict.rounds} rounds of {verdict.run} is the sum of what its "
-            "sites signed, and the published files follow from them."
+            f"Shown: {rounds} of {verdict.run} is the sum of what its sites signed, and the "
+            "published files follow from it."
         )
     return (
         f"Nothing contradicts; {len(verdict.shown)} of {verdict.rounds} rounds are shown to be "

@@ -112,7 +112,7 @@ def test_over_a_folder(software: Path, scans: Path, tmp_path: Path) -> None:
     finally:
         end(walk)
     check(walk)
-    assert shown(walk).startswith(f"Shown: each of the 1 rounds of {RUN} ")
+    assert shown(walk).startswith(f"Shown: the only round of {RUN} ")
     print(f"{len(walk.typed)} commands, {time.monotonic() - walk.began:.0f} s")
 
 
@@ -130,6 +130,6 @@ def test_over_nvflare(software: Path, scans: Path, tmp_path: Path) -> None:
     finally:
         end(walk)
     check(walk)
-    assert shown(walk).startswith(f"Shown: each of the 1 rounds of {RUN} ")
+    assert shown(walk).startswith(f"Shown: the only round of {RUN} ")
     assert int(moved[1]) <= MOST_TICKS
     print(f"{len(walk.typed)} commands, {time.monotonic() - walk.began:.0f} s")

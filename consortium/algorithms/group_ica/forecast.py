@@ -189,7 +189,9 @@ def refuse_hopeless(plan: GroupIcaPlan) -> None:
 
 def _too_little(plan: GroupIcaPlan) -> str:
     remedy = would_be_enough(
-        plan.shape, lambda less: not is_hopeless(type(plan)(plan.parameters, less))
+        shape=plan.shape,
+        sees=lambda less: not is_hopeless(type(plan)(plan.parameters, less)),
+        purpose="to expect two networks" if plan.open_cohort is None else "to confirm two",
     )
     if plan.open_cohort is not None:
         return (
