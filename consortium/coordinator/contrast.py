@@ -51,7 +51,10 @@ def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Tab
 
 
 def effects_along(
-    released: ReleasedCoefficients, weights: Array, outcomes: Sequence[int] | None = None
+    released: ReleasedCoefficients,
+    weights: Array,
+    outcomes: Sequence[int] | None = None,
+    unsure: Array | float = 0.0,
 ) -> Estimates:
     """Test a combination of coefficients for every outcome, or for some.
 
@@ -62,10 +65,12 @@ def effects_along(
     weights : array, length K
     outcomes : sequence of int, optional
         Places of outcomes (default: all).
+    unsure : array or float
+        Further variance of each of these outcomes.
     """
     chosen = slice(None) if outcomes is None else np.asarray(outcomes)
     chance = released.variances[chosen] * (weights @ released.chance @ weights)
-    total = chance + weights @ released.noise @ weights
+    total = chance + weights @ released.noise @ weights + unsure
     _told_apart(released, total[:, None, None])
     return tested_effects(
         effects=released.values[chosen] @ weights,

@@ -26,8 +26,8 @@ ADDS_UP = (
 """Why no ε in a ledger, a report or a page is the sum or the difference of others; for people."""
 TWO_READERS = (
     "A site's ledger charges the ε against the coalition. The one against outsiders is smaller "
-    "or equal: they see only published results, with all sites' noise, while colluding sites can "
-    "subtract their own noise."
+    "or equal: all sites' noise hides a participant from them, while colluding sites can subtract "
+    "their own noise."
 )
 """Why a ledger and a report show two ε of one study; for people."""
 _MOST_MU = 1e4
