@@ -35,6 +35,7 @@ from site_agent.posterior import study_file
 
 FEWEST = 5
 """Participants from whom a hospital's level is estimated."""
+_FAR = 5.0
 _MOST_BYTES = 20_000_000
 _MISSING = "n/a"
 _README = """\
@@ -137,7 +138,9 @@ def write_zscores(
         location=expected.location,
         between=expected.between,
     )
-    told = _summary(scored, int(chosen.sum()), chart or source)
+    told = _summary(scored, int(chosen.sum()), chart or source) + _outliers(
+        scored, data.people, [entry for _, entry in columns.labels]
+    )
     _write(
         target=target,
         study=study,
@@ -282,6 +285,22 @@ def _summary(scored: HomeScores, chosen: int, source: Path) -> tuple[str, ...]:
         "about 5 % are."
     )
     return f"Scores of {count(outcomes, 'outcome')} against {source.name}.", level, extreme
+
+
+def _outliers(
+    scored: HomeScores, people: Sequence[str], outcomes: Sequence[str]
+) -> tuple[str, ...]:
+    """Return a warning on values so far off that they move the level of few participants."""
+    far = np.argwhere(np.abs(scored.scores) > _FAR)
+    if not len(far):
+        return ()
+    place, person = far[0].tolist()
+    warning = (
+        f"WARNING: {count(len(far), 'score')} beyond ±{_FAR:g}, such as {outcomes[place]} of "
+        f"{people[person]}. Such values also move the level, and with it all scores: check them, "
+        "and leave out what is wrong."
+    )
+    return (warning,)
 
 
 def _write(

@@ -155,6 +155,21 @@ def test_a_published_chart_has_slopes_curves_and_levels(tmp_path: Path) -> None:
         assert found[region].to_numpy() == pytest.approx(scores.to_numpy(), abs=1e-4)
 
 
+def test_a_value_that_moves_the_level_is_named(tmp_path: Path) -> None:
+    data = place().dataset("east") / "thickness.tsv"
+    before = data.read_text(encoding="utf-8")
+    head, first, *rest = before.splitlines()
+    try:
+        wrong = "\t".join([first.split("\t")[0], "5.0", *first.split("\t")[2:]])
+        data.write_text("\n".join([head, wrong, *rest]) + "\n", encoding="utf-8")
+        said = enter("site-agent", *words(tmp_path / "scores"))
+    finally:
+        data.write_text(before, encoding="utf-8")
+    assert said.code == 0
+    assert "WARNING: 1 score beyond" in said.out
+    assert "insula of 00" in " ".join(said.out.split())
+
+
 def test_no_study_reads_scores(tmp_path: Path) -> None:
     target = tmp_path / "scores"
     assert enter("site-agent", *words(target)).code == 0
