@@ -98,7 +98,7 @@ def blocks(data: Data) -> dict[str, list[np.ndarray]]:
 
 @pytest.mark.parametrize("field", MIXED)
 def test_what_mixes_volumes_is_refused_where_a_volume_is_the_unit(field: str) -> None:
-    with pytest.raises(StudyError, match=f"data: {field} mix a participant's volumes"):
+    with pytest.raises(StudyError, match=f"'data': {field} mix a participant's volumes"):
         study_of([], unit="timepoint", **PLAIN | MIXED[field])
 
 
