@@ -178,16 +178,17 @@ def _by_study(source: Path, parameters: GlmParameters, columns: Columns, table: 
             f"{source} must be the output folder of a finished study, and is a file. Name the "
             "folder, or a chart by --chart."
         )
-    if parameters.norms.deviation is None and parameters.open is None:
+    if parameters.norms.deviation is None:  # with an open cohort, units are those of its table
         raise OutputError(
             f"{source} must be of a study that states the standard deviation of each outcome "
-            "(analysis.norms.deviation) or has an open cohort, and does neither. Use a chart by "
-            "--chart."
+            "(analysis.norms.deviation), and is not. Use a chart by --chart."
         )
     released = read_released(source)
     names = {label: place for place, label in enumerate(columns.labels)}
     deviation = np.full(len(names), np.nan)
     stated = _deviations(source)
+    if not set(released.labels) <= names.keys() & stated.keys():
+        raise OutputError(f"The tables in {source} are damaged. Ask for the folder again.")
     coefficients = np.full((len(names), released.values.shape[1]), np.nan)
     for label, own in zip(released.labels, released.values, strict=True):
         coefficients[names[label]] = own

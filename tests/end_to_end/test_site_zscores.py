@@ -1,5 +1,6 @@
 """Scores of a hospital's own participants: they stay inside, and no study reads them."""
 
+import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -230,3 +231,10 @@ def test_wrong_sources_and_levels_are_refused(tmp_path: Path) -> None:
     refused("site-agent", *words(files.out / "scores"))
     (target / "old").mkdir(parents=True)
     refused("site-agent", *words(target))
+
+
+def test_tables_of_other_outcomes_are_refused(tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(place().files.out, tmp_path / "out"))
+    for path in (copied / "tables").glob("*glmcoefficients_results.tsv"):
+        path.write_text(path.read_text().replace("insula", "other"), encoding="utf-8")
+    assert "damaged" in refused("site-agent", *words(tmp_path / "scores", source=copied))
