@@ -86,7 +86,7 @@ def main(folder: Path) -> None:
         rows.append([f"{least} to {most - 1}", str(hospitals), *cells])
     show(
         "Scores at home: rms distance from scores of pooled data, in standard deviations",
-        ["participants", "hospitals", "own alone", "chart of open data", *studies],
+        ["participants", "hospitals", "only its own data", "chart of open data", *studies],
         rows,
     )
 

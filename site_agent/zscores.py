@@ -299,7 +299,7 @@ def _outliers(
     warning = (
         f"WARNING: {count(len(far), 'score')} beyond ±{_FAR:g}, such as {outcomes[place]} of "
         f"{people[person]}. Such values also move the level, and with it all scores: check them, "
-        "and leave out what is wrong."
+        "and leave out wrong ones."
     )
     return (warning,)
 

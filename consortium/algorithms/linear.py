@@ -7,10 +7,19 @@ An analysis states its model in a `LeastSquaresQuestion`, and its estimates from
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
-from consortium.algorithms.base import MOST_ROWS, Array, Captions, Result, Shape, Table
+from consortium.algorithms.base import (
+    MOST_ROWS,
+    AnalysisPlan,
+    Array,
+    Captions,
+    Result,
+    Shape,
+    Table,
+)
 from consortium.algorithms.findings import Finding
 from consortium.base.formatting import number
 from consortium.errors import StudyError
@@ -19,6 +28,7 @@ from consortium.kernels.noisy_least_squares import ExplainedShare, Fit, least_sq
 from consortium.kernels.noisy_moment import NoisyMoment, noisy_moment
 from consortium.kernels.stabilized_squares import stabilized_squares
 
+_Plan = TypeVar("_Plan", bound=AnalysisPlan[Any])
 ASSUMED_DEVIATION = 0.3
 """Assumed standard deviation of a target, or of another entry, between -1 and 1."""
 HOPELESS = (
@@ -175,26 +185,29 @@ def drawn_fits(
         yield least_squares(question.moment(values, level, sites))
 
 
-def open_coefficients(separate: bool, reports: Callable[[bool], bool]) -> tuple[str, ...]:
+def open_coefficients(
+    plan: _Plan, separate: bool, fits: Callable[[_Plan], Iterator[Fit]]
+) -> tuple[str, ...]:
     """State if coefficients will mostly be withheld, and whether one constant for all would help.
 
     Parameters
     ----------
     separate : bool
         Whether the planned study has a constant for each of several sites.
-    reports : callable
-        Whether most studies report coefficients, with such constants or with one for all.
+    fits : callable
+        Draws a few studies of a plan.
     """
-    if reports(separate):
+
+    def reports(each: _Plan) -> bool:
+        confidence = each.parameters.confidence
+        told = [fit.intervals(confidence) is not None for fit in fits(each)]
+        return sum(told) > len(told) / 2
+
+    if reports(plan):
         return ()
-    helps = separate and reports(False)
+    together = plan.parameters.model_copy(update={"site_constants": False})
+    helps = separate and reports(type(plan)(together, plan.shape))
     return (f"{HOPELESS} {TOGETHER if helps else REMEDY}",)
-
-
-def mostly_reported(fits: Iterator[Fit], confidence: float) -> bool:
-    """Return whether more than half of the fits have intervals."""
-    reported = [fit.intervals(confidence) is not None for fit in fits]
-    return sum(reported) > len(reported) / 2
 
 
 def linear_result(question: LeastSquaresQuestion, fit: Fit) -> Result:

@@ -20,7 +20,11 @@ from consortium.base.frozen_model import FrozenModel
 from consortium.coordinator.contrast import effects_along
 from consortium.coordinator.refit import FittedModel, Refit, discovery_rates, fit_again
 from consortium.errors import OutputError
-from consortium.report.coefficients import ReleasedCoefficients, read_released
+from consortium.report.coefficients import (
+    ReleasedCoefficients,
+    coefficient_files,
+    read_released,
+)
 from consortium.report.tables import cell_text, tab_separated
 from consortium.report.templating import plain_environment
 
@@ -158,7 +162,6 @@ def _earlier(folder: Path, run: str) -> tuple[Refit, ...]:
 def _digest(output: Path) -> str:
     """Return SHA-256 of the tables of coefficients."""
     digest = hashlib.sha256()
-    for name in ("coefficients", "coefficientserrors"):
-        (path,) = (output / "tables").glob(f"desc-*glm{name}_results.tsv")
+    for path in coefficient_files(output):
         digest.update(path.read_bytes())
     return digest.hexdigest()

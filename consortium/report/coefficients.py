@@ -57,7 +57,7 @@ def read_released(folder: Path) -> ReleasedCoefficients:
 
     Raises OutputError if there are none, or they are damaged.
     """
-    single, errors = (_rows(folder, name) for name in ("coefficients", "coefficientserrors"))
+    single, errors = map(_rows, coefficient_files(folder))
     try:
         found = released_coefficients(single, errors)
         _check_numbers(found)
@@ -91,15 +91,24 @@ def released_coefficients(
     )
 
 
-def _rows(folder: Path, name: str) -> list[dict[str, str]]:
-    found = sorted((folder / "tables").glob(f"desc-*glm{name}_results.tsv"))
-    if len(found) != 1:
+def coefficient_files(folder: Path) -> tuple[Path, ...]:
+    """Return the paths of the tables of coefficients and of their errors.
+
+    Raises OutputError if the run has none.
+    """
+    names = ("coefficients", "coefficientserrors")
+    found = [sorted((folder / "tables").glob(f"desc-*glm{name}_results.tsv")) for name in names]
+    if any(len(each) != 1 for each in found):
         raise OutputError(
             f"{folder} has no table of all coefficients; run a 'glm' with contrasts: all."
         )
-    rows = read_rows(found[0])
+    return tuple(path for (path,) in found)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    rows = read_rows(path)
     if not rows:
-        raise OutputError(f"{found[0]} has no lines; ask for the run's folder again.")
+        raise OutputError(f"{path} has no lines; ask for the run's folder again.")
     return rows
 
 

@@ -49,7 +49,6 @@ from consortium.algorithms.linear import (
     LeastSquaresQuestion,
     check_identified,
     drawn_fits,
-    mostly_reported,
     open_coefficients,
     report_uncertainty,
 )
@@ -358,14 +357,7 @@ def _open(plan: Coordinate) -> tuple[str, ...]:
     """State if coefficients will mostly be withheld, and whether one constant for all helps."""
     if not (plan.squares and plan.shape.noise):
         return ()
-    return open_coefficients(plan.bound.places > 1, partial(_reports, plan))
-
-
-def _reports(plan: Coordinate, separate: bool) -> bool:
-    if plan.bound.places > 1 and not separate:
-        together = plan.parameters.model_copy(update={"site_constants": False})
-        plan = type(plan)(together, plan.shape)
-    return mostly_reported(_fits(plan, _FEW), plan.parameters.confidence)
+    return open_coefficients(plan, plan.bound.places > 1, partial(_fits, draws=_FEW))
 
 
 def _fits(plan: Coordinate, draws: int) -> Iterator[Fit]:

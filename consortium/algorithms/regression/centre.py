@@ -40,7 +40,6 @@ from consortium.algorithms.linear import (
     check_identified,
     drawn_fits,
     linear_result,
-    mostly_reported,
     open_coefficients,
     report_uncertainty,
 )
@@ -271,14 +270,7 @@ def _open(plan: Regression) -> tuple[str, ...]:
     """State if coefficients will mostly be withheld, and whether one constant for all helps."""
     if not plan.shape.noise:
         return ()
-    return open_coefficients(plan.constants > 1, partial(_reports, plan))
-
-
-def _reports(plan: Regression, separate: bool) -> bool:
-    if plan.constants > 1 and not separate:
-        together = plan.parameters.model_copy(update={"site_constants": False})
-        plan = type(plan)(together, plan.shape)
-    return mostly_reported(_fits(plan, _FEW), plan.parameters.confidence)
+    return open_coefficients(plan, plan.constants > 1, partial(_fits, draws=_FEW))
 
 
 def _fits(plan: Regression, draws: int) -> Iterator[Fit]:
