@@ -237,7 +237,7 @@ class StudyResult:
         from consortium.report.coefficients import released_coefficients
 
         single, errors = (
-            self._table(name).fillna(_MISSING).to_dict("records")
+            _with_names(self._table(name).fillna(_MISSING))
             for name in ("coefficients", "coefficientserrors")
         )
         asked = Refit(
@@ -496,6 +496,18 @@ def data_frame(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> DataFrame
     cells = [[math.nan if cell == _MISSING else cell for cell in row] for row in rows]
     columns = list(zip(*cells, strict=True)) if rows else [()] * len(heads)
     return pd.DataFrame({head: list(x) for head, x in zip(heads, columns, strict=True)})
+
+
+def _with_names(table: DataFrame) -> list[dict[str, Any]]:
+    """Return rows in which names of outcomes and levels are text, also if they are numbers."""
+    names = {"view", "entry", "coefficient", "level", "reference"}
+    return [
+        {
+            str(column): f"{cell:g}" if column in names and isinstance(cell, float) else cell
+            for column, cell in row.items()
+        }
+        for row in table.to_dict("records")
+    ]
 
 
 def _number(cell: Any, otherwise: Any) -> Any:

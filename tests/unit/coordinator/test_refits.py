@@ -107,3 +107,21 @@ def test_a_result_in_python_has_the_same_effects(tmp_path: Path) -> None:
     assert set(result.tables) >= {"coefficients"}
     with pytest.raises(DataError):
         StudyResult(cast("Privacy", None), {}).refit("age")
+
+
+def test_names_that_are_numbers_are_names_in_python(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run_of(run)
+    for path in (run / "tables").glob("*coefficients*_results.tsv"):
+        text = path.read_text(encoding="utf-8")
+        text = text.replace("control", "0").replace("patient", "1").replace("region", "")
+        write_text(path, text)
+    tables = {
+        name: read_result_table(next((run / "tables").glob(f"desc-*glm{name}_results.tsv")))
+        for name in ("coefficients", "coefficientserrors")
+    }
+    opened = StudyResult(cast("Privacy", None), {}, tables)
+    found = opened.refit("diagnosis", reference=["diagnosis=1"], outcomes=["[12]"])
+    assert found["coefficient"].tolist() == ["diagnosis=0"] * 2
+    assert found["reference"].tolist() == ["1"] * 2
+    assert found["entry"].tolist() == ["1", "2"]
