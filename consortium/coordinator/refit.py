@@ -7,7 +7,6 @@ was released, so a refit has no privacy loss. Variances of outcomes are those wi
 contain what the removed columns explain.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -24,11 +23,6 @@ from consortium.coordinator.contrast import effects_along, interval
 from consortium.errors import OutputError, StudyError
 from consortium.report.coefficients import ReleasedCoefficients
 
-_MOVED_ERROR = 0.6
-"""Relative error of the part that a coefficient takes over from removed columns, divided by the
-root of the largest noise deviation of a coefficient. Fitted to hard simulated studies at two
-levels of noise (docs/replication/glm.md, "Several models from one release")."""
-_MOST_MOVED_ERROR = 0.2
 _NAMES = ("coefficient", "reference", "view", "entry")
 _HEADINGS = (*_NAMES, "effect", "error", "t", "p", "q", "low", "high")
 
@@ -89,26 +83,12 @@ def fit_again(released: ReleasedCoefficients, asked: Refit) -> FittedModel:
             "not: it has an open cohort, or is of an earlier version. Run the model as a study."
         )
     model = _Model(released, asked)
-    turned = model.restricted
     chosen = _chosen(released, asked.outcomes)
     labels, directions = model.compared()
-    found = tuple(_tested(released, each, turned.T @ each, chosen) for each in directions)
+    restricted = model.restricted
+    found = tuple(effects_along(released, each, chosen, restricted) for each in directions)
     outcomes = tuple(released.labels[place] for place in chosen)
     return FittedModel(labels=labels, outcomes=outcomes, estimates=found)
-
-
-def _tested(
-    released: ReleasedCoefficients, whole: Array, smaller: Array, chosen: list[int]
-) -> Estimates:
-    """Test a coefficient of a smaller model.
-
-    The part that it takes over from removed columns depends on their second moment, which has
-    noise, and in which large values were clipped. Without noise it is exact.
-    """
-    moved = released.values[chosen] @ (smaller - whole)
-    noise = math.sqrt(float(np.diag(released.noise).max()))
-    error = min(_MOVED_ERROR * math.sqrt(noise), _MOST_MOVED_ERROR)
-    return effects_along(released, smaller, chosen, np.square(error * moved))
 
 
 def discovery_rates(models: Sequence[FittedModel], own: Array) -> list[Array]:

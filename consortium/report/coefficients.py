@@ -40,6 +40,9 @@ class ReleasedCoefficients:
     design: Array | None
     """Inverse second moment of the columns within sites, K x K, over its first entry; None if it
     was not released."""
+    moment: Array | None
+    """Noise variance of each entry of that moment, K x K, times the square of the inverse's first
+    entry; None if ``design`` is, and its error is then part of ``noise``."""
     entries: tuple[CoefficientEntry, ...]
     """Length K."""
     freedom: float
@@ -73,13 +76,15 @@ def released_coefficients(
     coefficients = [row["coefficient"] for row in errors]
     single = [row for row in single if row["chance"] != _WITHHELD]
     names, shared = _names(errors)
+    refits = f"moment {coefficients[0]}" in errors[0]
     return ReleasedCoefficients(
         labels=tuple((row["view"], row["entry"]) for row in single),
         values=_matrix(single, coefficients),
         variances=_matrix(single, ["chance"])[:, 0],
         chance=_matrix(errors, [f"chance {name}" for name in coefficients]),
         noise=_matrix(errors, [f"noise {name}" for name in coefficients]),
-        design=_design(errors, coefficients),
+        design=_matrix(errors, [f"design {name}" for name in coefficients]) if refits else None,
+        moment=_matrix(errors, [f"moment {name}" for name in coefficients]) if refits else None,
         entries=tuple(
             CoefficientEntry(row["coefficient"], row["level"] or "", row["reference"] or "")
             for row in errors
@@ -115,17 +120,12 @@ def _rows(path: Path) -> list[dict[str, str]]:
 def _check_numbers(found: ReleasedCoefficients) -> None:
     """Raise a ValueError for what no run writes."""
     scales = found.freedom, found.doubt
-    design = () if found.design is None else (found.design,)
-    for each in (found.values, found.variances, found.chance, found.noise, scales, *design):
+    refits = () if found.design is None or found.moment is None else (found.design, found.moment)
+    for each in (found.values, found.variances, found.chance, found.noise, scales, *refits):
         if not np.isfinite(each).all():
             raise ValueError("a number is not finite")
     if not (found.variances.min() > 0 and found.freedom > 0 <= found.doubt):
         raise ValueError("a variance is none")
-
-
-def _design(errors: Sequence[Mapping[str, Any]], coefficients: Sequence[str]) -> Array | None:
-    names = [f"design {name}" for name in coefficients]
-    return _matrix(errors, names) if names[0] in errors[0] else None
 
 
 def _matrix(rows: Sequence[Mapping[str, Any]], columns: list[str]) -> Array:

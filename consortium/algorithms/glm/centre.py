@@ -56,6 +56,7 @@ from consortium.algorithms.glm.entries import MOST_MISSING, Columns, resolve
 from consortium.algorithms.glm.estimation import ContrastRound, expected_of, known_effects
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.kernels.contrast_regression import estimate_effects
+from consortium.algorithms.glm.kernels.contrast_rows import with_found_slopes
 from consortium.algorithms.glm.kernels.learned_norms import MOST_LOG
 from consortium.algorithms.glm.kernels.outcome_correlation import (
     BasisCorrelation,
@@ -548,10 +549,11 @@ class Glm(AnalysisPlan[GlmParameters]):
         expected = expected_of(plan, there, learned)
         sums_of = ContrastRound(plan, there, learned, stage, release)
         found = estimate_effects(sums_of.outcomes, expected, known_effects(plan, learned)[0])
-        more = FurtherFindings(
-            sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None,
-            sums_of.means(expected, found, learned) if len(plan.columns.averages) else None,
-        )
+        means = sums_of.means(expected, found, learned) if len(plan.columns.averages) else None
+        every = sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None
+        if every is not None and plan.parameters.refits:
+            found = with_found_slopes(found, every, expected)
+        more = FurtherFindings(every, means)
         return effects_result(plan, found, learned, there, more)
 
 

@@ -79,15 +79,14 @@ def expected_of(plan: Glm, there: Centring, learned: Learned) -> Expected:
     choice = plan.choice
     slopes = adjustment.slopes
     left = left_of_noise(adjustment.kept, plan.covariates)
-    moments = left * noise["contrast"] ** 2
+    counts = 0.0
+    if plan.covariates and not plan.columns.slope:
+        # A wrong count is confounded with the site's covariate means, which G does not contain.
+        counts = float(there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1))
+    moments = left * noise["contrast"] ** 2 + counts
     if plan.covariates:
         share = (plan.covariates + 1) / (2 * plan.covariates)
         moments += share * noise["moment"] ** 2 * float(slopes @ slopes)
-    if plan.covariates and not plan.columns.slope:
-        # A wrong count is confounded with the site's covariate means, which G does not contain.
-        moments += float(
-            there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1)
-        )
     offsets = adjustment.squared(adjustment.levels)
     persons = float(there.groups.persons.sum())
     unit = learned.spread
@@ -110,6 +109,7 @@ def expected_of(plan: Glm, there: Centring, learned: Learned) -> Expected:
         adjustment_noise=moments / unit**2,
         offset_noise=offsets / unit**2 + there.offsets,
         missed=float(learned.missed()),
+        count_noise=counts,
         unevenness=_unevenness(parts / max(parts.sum(), 1e-12), there.groups.persons / persons),
         unsure=learned.norms.shares.unsure,
         touched=_touched(plan, learned),

@@ -170,10 +170,13 @@ def coefficient_tables(
     units[0] = 1.0
     values = unit * units[:, None] * every.values
     both = units[:, None] * units
-    chance = every.sampling * both
-    noise = unit**2 * every.noise * both
-    # The variances of a study with an open cohort lack what its curve explains.
-    design = every.design * both if plan.parameters.refits else np.zeros((len(both), 0))
+    blocks = {"chance": every.sampling * both}
+    if plan.parameters.refits:
+        blocks["noise"] = unit**2 * every.noise * both
+        blocks["design"] = every.design * both
+        blocks["moment"] = every.moment / np.square(both)
+    else:  # values contain the open cohort's slopes, and variances lack what its curve explains
+        blocks["noise"] = unit**2 * (every.noise + every.usual) * both
     spread = unit**2 * found.variances / found.divisor**2
     missing = (_MISSING,) * (1 + len(values))
     rows: list[tuple[Cell, ...]] = [
@@ -185,10 +188,9 @@ def coefficient_tables(
     ]
     errors: list[tuple[Cell, ...]] = [
         (e.label, *e.compared, every.freedom, every.doubt, *numbers)
-        for e, numbers in zip(entries, np.hstack([chance, noise, design]).tolist(), strict=True)
+        for e, numbers in zip(entries, np.hstack([*blocks.values()]).tolist(), strict=True)
     ]
-    kinds = ("chance", "noise", "design") if plan.parameters.refits else ("chance", "noise")
-    of = tuple(f"{kind} {name}" for kind in kinds for name in names)
+    of = tuple(f"{kind} {name}" for kind in blocks for name in names)
     return {
         COEFFICIENTS: Table(
             f"Every coefficient of every outcome, adjusted for site, in the outcome's "
@@ -205,7 +207,7 @@ def coefficient_tables(
             "from privacy noise; the degrees of freedom of the sampling variance, and the variance "
             "of the common divisor relative to its square. 'design' is the inverse of the columns' "
             "second moment within sites, from which `consortium refit` computes models of fewer "
-            "columns.",
+            "columns, and 'moment' the noise variance of each entry of that moment.",
             ("coefficient", "level", "reference", *_COMMON, *of),
             tuple(errors),
         ),

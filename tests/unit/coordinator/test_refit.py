@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consortium.algorithms.base import Table
+from consortium.coordinator.contrast import interval
 from consortium.coordinator.refit import Refit, fit_again
 from consortium.errors import OutputError, StudyError
-from consortium.report.coefficients import read_released
-from consortium.report.tables import write_tables
+from consortium.report.coefficients import read_released, released_coefficients
+from consortium.report.tables import plain_table, write_tables
 from consortium.simulation.simulation import Simulation
+from consortium.study.reader import parse_study
 from tests.support.cases import sites_of
 from tests.unit.algorithms.test_glm import study_of, wards_and_regions
 from tests.unit.coordinator.test_contrast import Run
@@ -43,6 +46,11 @@ def expected(names: list[str], columns: dict[str, Any] = COLUMNS) -> dict[str, A
     return dict(zip(names, UNIT * found, strict=False))
 
 
+def as_rows(table: Table) -> list[dict[str, Any]]:
+    plain = plain_table(table)
+    return [dict(zip(plain.columns, row, strict=True)) for row in plain.rows]
+
+
 def run_of(folder: Path, scheme: str = "none", seed: int = 0, **analysis: Any) -> Any:
     study = study_of(scheme, contrasts="all", **{"formula": FORMULA, **analysis})
     result = Simulation(study, sites_of(TABLE, VIEWS, SITES), seed).run()
@@ -58,12 +66,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def noisy_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     out = tmp_path_factory.mktemp("out") / "run"
-    run_of(out, "cape", anyway=True)
-    return out
+    return out, run_of(out, "cape", anyway=True)
 
 
+@pytest.fixture(scope="module")
+def noisy(noisy_run: tuple[Path, Any]) -> Path:
+    return noisy_run[0]
+
+
+TABLES = ("coefficients", "coefficients-errors")
+WARDS = Refit(formula="ward + dx")
 TERMS = {
     "diagnosis": ["diagnosis"],
     "age": ["age"],
@@ -117,29 +131,79 @@ def test_levels_that_are_merged_or_compared_with_another_are_those_of_least_squa
         assert each.effects == pytest.approx(right[name], abs=1e-8)
 
 
-def test_the_whole_model_is_the_run_s_own(noisy: Path) -> None:
-    released = read_released(noisy)
+def test_the_whole_model_is_the_run_s_own(noisy_run: tuple[Path, Any]) -> None:
+    released = read_released(noisy_run[0])
+    own = noisy_run[1].arrays
     found = fit_again(released, Refit(formula=FORMULA)).estimates[0]
-    assert found.effects == pytest.approx(released.values[:, 0], rel=1e-9)
-    chance = released.variances * released.chance[0, 0] + released.noise[0, 0]
-    assert found.errors == pytest.approx(np.sqrt(chance), rel=1e-9)
+    assert found.effects == pytest.approx(own["effect"], rel=1e-9)
+    assert found.errors == pytest.approx(own["error"], rel=1e-6)
+    assert found.p == pytest.approx(own["p"], rel=1e-5)
 
 
-def test_errors_of_a_smaller_model_are_those_of_its_combination(noisy: Path) -> None:
+@pytest.mark.parametrize("formula", [FORMULA, "diagnosis", "age + ward", "diagnosis + ward"])
+def test_errors_contain_those_of_the_columns_second_moment(noisy: Path, formula: str) -> None:
+    """Solve the normal equations with errors in the second moment, many times."""
     released = read_released(noisy)
     assert released.design is not None
-    dropped = [place for place, each in enumerate(released.entries) if each.name != "diagnosis"]
-    matrix = np.eye(len(released.entries))
-    inner = released.design[np.ix_(dropped, dropped)]
-    matrix[:, dropped] -= released.design[:, dropped] @ np.linalg.inv(inner)
-    along = matrix[0]
-    found = fit_again(released, Refit(formula="diagnosis")).estimates[0]
-    chance = released.variances * (along @ released.chance @ along)
-    moved = found.effects - released.values[:, 0]  # taken over from the removed columns
-    noise = np.sqrt(np.diag(released.noise).max())
-    error = min(0.6 * np.sqrt(noise), 0.2)
-    total = chance + along @ released.noise @ along + np.square(error * moved)
-    assert found.errors**2 == pytest.approx(total, rel=1e-9)
+    assert released.moment is not None
+    small = replace(released, moment=1e-4 * released.moment)
+    exact = replace(released, moment=0.0 * released.moment)
+    asked = Refit(formula=formula)
+    after, before = (fit_again(each, asked).estimates[0].errors ** 2 for each in (small, exact))
+    kept = [p for p, e in enumerate(released.entries) if e.name.split("=")[0] in terms_of(formula)]
+    moment = np.linalg.inv(released.design)
+    sums = (released.values @ moment)[:, kept]
+    generator, draws = np.random.default_rng(0), []
+    for _ in range(4000):
+        errors = np.sqrt(small.moment) * generator.standard_normal(moment.shape)
+        drawn = moment + np.triu(errors) + np.triu(errors, 1).T
+        draws.append(np.linalg.solve(drawn[np.ix_(kept, kept)], sums.T))
+    first = [released.entries[p].name.split("=")[0] for p in kept].index(terms_of(formula)[0])
+    assert after - before == pytest.approx(np.var(draws, axis=0)[first], rel=0.1)
+
+
+def terms_of(formula: str) -> list[str]:
+    return formula.replace("diagnosis * age", "diagnosis + age + diagnosis:age").split(" + ")
+
+
+LEVELS = """
+study: wards
+sites: [north, east, south, west]
+features:
+  - {name: brain, source: table, columns: {"r[1-8]": {low: -10, high: 10}}}
+  - name: who
+    source: table
+    columns: {dx: {levels: [control, patient]}, ward: {levels: [a, b, c, d, e]}}
+privacy: {unit: subject, epsilon: 8, delta: 1.0e-5, colluding_sites: 1}
+algorithm: glm
+analysis:
+  {outcomes: brain, formula: dx + ward, contrasts: all, shares: 0.5, anyway: true,
+   norms: {location: 0, deviation: 1}}
+"""
+
+
+def test_intervals_hold_levels_that_differ_by_more_than_a_deviation() -> None:
+    """The error of the columns' second moment is common to all outcomes of a run."""
+    shares = np.array([0.4, 0.2, 0.15, 0.15, 0.1])
+    levels = np.array([0.0, 1.3, 1.3, -1.3, -1.3])
+    sign = np.where(np.arange(8) % 2, 1.0, -1.0)[:, None]
+    study, held = parse_study(LEVELS), []
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        of_sites = [generator.dirichlet(12 * shares) for _ in range(4)]
+        ward = np.concatenate([generator.choice(5, 750, p=each) for each in of_sites])
+        group = 2.0 * (generator.random(3000) < 0.5) - 1
+        outcomes = sign * levels[ward] + generator.standard_normal((8, 3000))
+        table = np.vstack([outcomes / 10, group, ward == np.arange(5)[:, None]])
+        sites = sites_of(table, (("brain", 8), ("who", 6)), (750,) * 4)
+        found_tables = Simulation(study, sites, seed).run().tables
+        tables = [found_tables[name] for name in TABLES]
+        released = released_coefficients(*map(as_rows, tables))
+        for level, found in zip(levels[1:], fit_again(released, WARDS).estimates, strict=True):
+            low, high = interval(found)
+            true = sign[:, 0] * level
+            held.append(np.mean((low <= true) & (true <= high)))
+    assert np.mean(held) > 0.93  # 0.85 without the error of the second moment
 
 
 def test_some_outcomes_are_chosen_by_patterns(folder: Path) -> None:

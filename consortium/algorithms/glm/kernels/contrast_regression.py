@@ -98,6 +98,8 @@ class Expected:
     unevenness: float = 0.0
     """Σ (I_s/ΣI - n_s/N)², and a little more: variance of T from sites' levels per unit of b², if
     each site contributes to b in proportion to its information."""
+    count_noise: float = 0.0
+    """Variance of the product of the contrast with a covariate from errors of counts."""
     unsure: Array | float = 0.0
     """Squared coefficient of variation of the fraction of participants who have each outcome."""
     touched: float = 1.0

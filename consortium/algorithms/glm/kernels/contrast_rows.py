@@ -4,7 +4,7 @@ No further release is needed: every coefficient, every combination of coefficien
 over outcomes is computed from released sums. Symbols are those of `contrast_regression`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from consortium.algorithms.glm.kernels.contrast_regression import (
     effects_of,
     freedom_of_squares,
     imbalance_variance,
+    tested_effects,
 )
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
 from consortium.algorithms.glm.kernels.lost_tails import LostTails
@@ -37,9 +38,16 @@ class Coefficients:
     sampling: Array
     """Sampling covariance, K x K, of an outcome whose contrast has a sampling variance of 1."""
     noise: Array
-    """Covariance by privacy noise and first-round noise, K x K, equal for every outcome."""
+    """Covariance by privacy noise and first-round noise, K x K, equal for every outcome. Without
+    the error of the second moment."""
     design: Array
     """Inverse of the design's second moment within sites, K x K, over its first entry."""
+    moment: Array
+    """Variance of each entry of that moment, K x K, times the square of the inverse's first entry;
+    0 for the first entry, whose error is in ``doubt``."""
+    usual: Array
+    """Covariance by the error of that moment, K x K, if covariates explain the usual part of an
+    outcome."""
     freedom: float
     """Degrees of freedom of the sampling variance that ``sampling`` is relative to."""
     doubt: float
@@ -85,16 +93,21 @@ def solve_coefficients(
     spread = np.sqrt(1 + tails.uneven[1:])
     own = ratio * inverse / (clip**2 * squares * (1 - adjustment.explained))
     chance[1:, 1:] += own * np.outer(spread, spread)
+    explained = expected.clip**2 * expected.explained
     moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
-    leak = np.full(count, factor**2 * clip**2 * moments)
+    usual = np.full(count, factor**2 * clip**2 * moments)
+    usual[0] = explained * expected.adjustment_noise
+    leak = found.balance * imbalance_variance(found.between, expected.missed, expected)
     levels = factor * found.sites * adjustment.levels[-len(inverse) :]
     leak[1:] += factor * levels
-    leak += found.balance * imbalance_variance(found.between, expected.missed, expected)
-    leak[0] = found.leak
+    leak[0] = found.leak - usual[0]
     leak += tails.variance().mean(axis=1)
     covariance = np.diag(found.privacy + leak)
     # An error of a site's mean moves the contrast's sum by -γ times that of the column's sum.
     covariance[0, 1:] = covariance[1:, 0] = -adjustment.slopes * levels
+    moment = np.broadcast_to(adjustment.errors, covariance.shape).copy()
+    moment[0, 1:] += expected.count_noise
+    moment[1:, 0] += expected.count_noise
     slopes = np.concatenate([[1.0], -inverse @ adjustment.products])
     design = np.outer(slopes, slopes)
     design[1:, 1:] += found.divisor / clip * inverse
@@ -103,8 +116,58 @@ def solve_coefficients(
         sampling=found.divisor**2 * chance,
         noise=solve @ covariance @ solve.T,
         design=design,
+        moment=(clip / found.divisor) ** 2 * moment,
+        usual=solve @ np.diag(usual) @ solve.T,
         freedom=found.freedom,
         doubt=found.doubt / found.divisor**2,
+    )
+
+
+def moment_covariances(design: Array, moment: Array, values: Array, directions: Array) -> Array:
+    """Return covariances of combinations of coefficients by errors N of the second moment.
+
+    To first order, coefficients β have the error -M⁻¹ N β. N is symmetric with independent entries.
+
+    Parameters
+    ----------
+    design, moment : array, K x K
+        As in `Coefficients`.
+    values : array, V x K
+        Coefficients of every outcome.
+    directions : array, J x K
+        Factors of the coefficients.
+
+    Returns
+    -------
+    array, V x J x J
+    """
+    moved = directions @ design
+    products = moved[None, :, :, None] * values[:, None, None, :]
+    both = products + products.swapaxes(2, 3)
+    # Each entry beside the diagonal is counted twice, and those on it are doubled in ``both``.
+    share = moment / np.where(np.eye(len(moment)), 4.0, 2.0)
+    return np.asarray(np.einsum("vikl,kl,vjkl->vij", both, share, both, optimize=True))
+
+
+def with_found_slopes(found: Effects, every: Coefficients, expected: Expected) -> Effects:
+    """Return effects whose errors know how much the covariates explain of each outcome.
+
+    Without released slopes, all outcomes count as if covariates explained the usual part of them.
+    """
+    first = np.eye(1, len(every.design))
+    error = moment_covariances(every.design, every.moment, every.values.T, first)[:, 0, 0]
+    more = error - every.usual[0, 0]
+    each = found.each
+    return replace(
+        found,
+        each=tested_effects(
+            effects=each.effects,
+            sampling=found.variances / found.divisor**2,
+            total=np.square(each.errors) + more,
+            freedom=found.freedom,
+            doubt=every.doubt + expected.unsure,
+            offset=0.0,
+        ),
     )
 
 

@@ -66,6 +66,9 @@ class Adjustment:
     means with standard deviation t."""
     square: float = 0.0
     """Mean squared norm of a participant's clipped covariates, divided by their number."""
+    errors: Array | float = 0.0
+    """Variance of each entry of the second moment of contrast and covariates, (1 + p) x (1 + p); 0
+    for its first entry."""
 
     @property
     def levels(self) -> Array:
@@ -138,7 +141,8 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     """
     sites = _site_means(sums, persons)
     whole = float(weights @ persons)
-    own = slice(len(sums.hidden) - len(sums.contrast), None)
+    p = len(sums.contrast)
+    own = slice(len(sums.hidden) - p, None)
     between = sites.between(weights * persons)
     products = sums.contrast
     if sums.column is not None:
@@ -148,7 +152,7 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     doubt = sums.noise["moment"] / (0.3 * whole)
     trust = 1.0 / (1.0 + doubt**2)
     mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
-    inverse = _stable_inverse(mixed, min(whole / 4, 3 * sums.noise["moment"]), whole)
+    inverse, inverted = _stable_inverse(mixed, min(whole / 4, 3 * sums.noise["moment"]), whole)
     slopes = inverse @ products
     fitted = float(slopes @ products)
     noise = sums.noise["contrast"] ** 2 * np.trace(inverse)
@@ -166,7 +170,33 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
         kept=kept,
         confounded=(weights * persons) @ left * np.sqrt(sites.variances),
         square=float(np.trace(sums.moment)) / (whole * max(len(within), 1)),
+        errors=_moment_errors(sums, sites, weights, inverted - within, left_of_noise(kept, p)),
     )
+
+
+def _moment_errors(
+    sums: CovariateSums, sites: _SiteMeans, weights: Array, added: Array, left: float
+) -> Array:
+    """Return the variance of each entry of the second moment of contrast and covariates.
+
+    It has the noise of A, which has half the variance beside the diagonal; that of G, of which a
+    fraction ``left`` remains; and that of the sites' means, whose outer product is subtracted.
+    What was ``added`` to A so that its inverse is stable counts as an error of that size.
+
+    Returns
+    -------
+    array, (1 + p) x (1 + p)
+    """
+    p = len(added)
+    found = np.zeros((1 + p, 1 + p))
+    found[1:, 1:] = sums.noise["moment"] ** 2 / 2 * (1 + np.eye(p)) + np.square(added)
+    found[0, 1:] = found[1:, 0] = left * sums.noise["contrast"] ** 2
+    own = slice(1 + p - len(sums.hidden), None)
+    squares = sums.noise["means"] ** 2 * np.square(weights) @ np.square(sites.centres)
+    between = np.outer(squares, sums.hidden)
+    found[own, own] += (between + between.T) * (1 + np.eye(len(squares)))
+    found[0, 0] = 0.0
+    return found
 
 
 def _within(sums: CovariateSums, sites: _SiteMeans, persons: Array) -> float:
@@ -224,13 +254,16 @@ def left_of_noise(kept: float, columns: int) -> float:
     return min(1.0, kept + 1 / (columns + 2)) if kept < 1 else 1.0
 
 
-def _stable_inverse(matrix: Array, least: float, whole: float) -> Array:
-    """Return the inverse with eigenvalues of at least ``least``; 0 for eigenvalues of zero."""
+def _stable_inverse(matrix: Array, least: float, whole: float) -> tuple[Array, Array]:
+    """Raise eigenvalues to at least ``least``; return the inverse and the matrix so raised.
+
+    Eigenvalues of zero have an inverse of 0.
+    """
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     raised = np.maximum(values, least)
     real = raised > _COLLINEAR * whole
     inverse: Array = (vectors * np.where(real, 1 / np.where(real, raised, 1.0), 0.0)) @ vectors.T
-    return inverse
+    return inverse, (vectors * raised) @ vectors.T
 
 
 @dataclass(frozen=True, eq=False)
