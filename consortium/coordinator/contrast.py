@@ -77,7 +77,7 @@ def effects_along(
         sampling=chance,
         total=total,
         freedom=released.freedom,
-        doubt=released.doubt,
+        relative_divisor_variance=released.relative_divisor_variance,
         offset=0.0,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.algorithms.base import MOST_ROWS, Table
 from consortium.algorithms.findings import Cell
-from consortium.algorithms.glm.doubts import REPORTED
+from consortium.algorithms.glm.biases import REPORTED
 from consortium.algorithms.glm.kernels.contrast_regression import Effects
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.base.array import Array
@@ -174,7 +174,7 @@ def coefficient_tables(
     noise = unit**2 * every.noise * both
     # The variances of a study with an open cohort lack what its curve explains.
     design = every.design * both if plan.parameters.refits else np.zeros((len(both), 0))
-    spread = unit**2 * found.variances / found.divisor**2
+    spread = unit**2 * found.sum_variances / found.divisor**2
     missing = (_MISSING,) * (1 + len(values))
     rows: list[tuple[Cell, ...]] = [
         (
@@ -184,7 +184,7 @@ def coefficient_tables(
         for v, (label, state) in enumerate(zip(columns.labels, states, strict=True))
     ]
     errors: list[tuple[Cell, ...]] = [
-        (e.label, *e.compared, every.freedom, every.doubt, *numbers)
+        (e.label, *e.compared, every.freedom, every.relative_divisor_variance, *numbers)
         for e, numbers in zip(entries, np.hstack([chance, noise, design]).tolist(), strict=True)
     ]
     kinds = ("chance", "noise", "design") if plan.parameters.refits else ("chance", "noise")
