@@ -13,7 +13,7 @@ from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Resu
 from consortium.algorithms.findings import Cell, Finding, ImageSet, State
 from consortium.base.formatting import count
 from consortium.kernels.entry_variances import entry_variances
-from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
+from consortium.kernels.noisy_shares import EstimatedShares
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
 
@@ -95,9 +95,9 @@ def _shares(
 ) -> EstimatedShares | None:
     if not isinstance(bound, BlocksBound):
         return None
-    present = 1 - bound.split(release.values)[coverage.ABSENT]
+    absent = bound.split(release.values)[coverage.ABSENT]
     noise = bound.deviations(release.deviation)[coverage.ABSENT]
-    return estimate_shares(present, noise, coverage.places_by_part(parameters.views, shape))
+    return coverage.estimate_coverage(absent, noise, parameters.views, shape)
 
 
 def _estimated(
@@ -112,18 +112,18 @@ def _estimated(
     size = shape.features
     if isinstance(bound, BlocksBound):
         moments = bound.split(moments)[bound.blocks[0].name]
-    there = np.ones(size) if shares is None else shares.divisors
-    unsure = 0.0 if shares is None else shares.unsure
-    level = mean_noise(bound, release.deviation) / there
+    present = np.ones(size) if shares is None else shares.divisors
+    share_variance = 0.0 if shares is None else shares.relative_variance
+    level = mean_noise(bound, release.deviation) / present
     limit = parameters.bound
-    mean = moments[:size] / there
+    mean = moments[:size] / present
     squares = math.sqrt(2.0) * limit * moments[size:]
     if len(squares):
-        variances = entry_variances(mean, squares / there, level, limit)
+        variances = entry_variances(mean, squares / present, level, limit)
     else:
         variances = _evenly(mean, level, limit)
-    chance = variances / (sum(shape.units) * there)
-    scale = np.square(mean) * (unsure + release.scale_deviation**2)
+    chance = variances / (sum(shape.units) * present)
+    scale = np.square(mean) * (share_variance + release.scale_deviation**2)
     errors = np.sqrt(level**2 + chance + scale)
     if shares is not None:
         mean = np.where(shares.withheld, 0.0, mean)

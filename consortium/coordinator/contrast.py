@@ -81,7 +81,7 @@ def effects_along(
         sampling=chance[chosen, 0, 0],
         total=total[chosen, 0, 0],
         freedom=released.freedom,
-        doubt=released.doubt,
+        relative_divisor_variance=released.relative_divisor_variance,
         offset=0.0,
     )
 
@@ -106,9 +106,11 @@ def _with_covariances(
     chance = turned @ released.chance @ turned.T * released.variances[:, None, None]
     total = chance + turned @ released.noise @ turned.T
     if released.design is not None and released.moment is not None:
-        design, values = released.design, released.values
+        design = released.design
+        values = released.values
         if restricted is not None:
-            design, values = restricted @ design, values @ restricted.T
+            design = restricted @ design
+            values = values @ restricted.T
             if released.moment.any():
                 moved = released.values @ (turned - weights).T
                 total = total + np.square(_CLIPPED * moved)[:, :, None] * np.eye(len(weights))

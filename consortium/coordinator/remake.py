@@ -25,14 +25,13 @@ from consortium.coordinator.evidence import digests_of
 from consortium.coordinator.outputs import MachineFacts, Publisher
 from consortium.engine.names import QUERY
 from consortium.errors import ConsortiumError, ContradictionError, DataError
+from consortium.opened_study import OpenedStudy
 from consortium.report.dataset import CRATE
 from consortium.report.legend import Legend
 from consortium.report.privacy_report import read_privacy_report
 from consortium.space.mesh import DAMAGED, open_gifti
 from consortium.space.nifti import open_image
-from consortium.space.study_space import Space
 from consortium.space.templates import DENSE, read_dense
-from consortium.study.spec import Study
 from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import evidence_path, round_file
 from consortium.verification.replay import (
@@ -60,10 +59,9 @@ class Remake:
     """A finished folder, to be made again."""
 
     folder: Path
-    study: Study
+    opened: OpenedStudy
     """As it was signed, with all its sites."""
     agreement: RunAgreement
-    space: Space
     legend: Legend
     rounds: Sequence[Released]
     again: Replayed
@@ -145,10 +143,10 @@ class Remake:
                 spread.see(name, dict.fromkeys(spread.found[name], query_distance(first, second)))
         for name in spread.found:
             if is_numeric(name):
-                there = (folder / name).is_file()
+                exists = (folder / name).is_file()
                 parts = (
                     relative_distance(folder / name, made / name)
-                    if there
+                    if exists
                     else {"the whole": math.inf}
                 )
                 spread.see(name, parts)
@@ -189,8 +187,7 @@ class Remake:
         assert done.result is not None  # noqa: S101 - the caller has looked
         Publisher(
             folder,
-            self.study,
-            self.space,
+            self.opened,
             legend=self.legend,
             pages=pages,
             machine=self._known(),
@@ -323,9 +320,9 @@ def _match(
 ) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
     """Match maps of the first with the most similar of the second, with their signs."""
     sizes = np.linalg.norm(other, axis=1)[:, None] * np.linalg.norm(one, axis=1)
-    likeness = np.nan_to_num(other @ one.T / np.where(sizes > 0, sizes, 1.0))
-    rows, order = linear_sum_assignment(-np.abs(likeness))
-    return order, np.where(likeness[rows, order] < 0, -1.0, 1.0)
+    similarity = np.nan_to_num(other @ one.T / np.where(sizes > 0, sizes, 1.0))
+    rows, order = linear_sum_assignment(-np.abs(similarity))
+    return order, np.where(similarity[rows, order] < 0, -1.0, 1.0)
 
 
 def _largest(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:

@@ -5,6 +5,7 @@ mask, or of the roster requires a new one.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +40,10 @@ class SignedStudy:
     """SHA-256 of the study file's bytes, in hexadecimal."""
     mask: str
     """SHA-256 of the mask's file, or of the word 'template'."""
-    keys: dict[str, bytes]
+    keys: Mapping[str, bytes]
     """Keys of the study's sites and of the centre."""
     folder: Path
-    """Folder of the study and its mask."""
+    """Folder of the study file and of the files that it names, whose digests were checked."""
 
     def signed(self) -> bytes:
         """Return the bytes under the signature."""
@@ -51,7 +52,7 @@ class SignedStudy:
         )
 
 
-def members_digest(keys: dict[str, bytes]) -> str:
+def members_digest(keys: Mapping[str, bytes]) -> str:
     """Return the SHA-256 of names and keys of a study's members, which others don't change."""
     parts = [part for name, key in sorted(keys.items()) for part in (name, key)]
     return hashlib.sha256(pack_tuple(*parts)).hexdigest()
@@ -124,7 +125,8 @@ def _digests(path: Path, members: Roster) -> SignedStudy:
     study.check_scheme(str(path))
     mask = mask_digest(study, path.parent)
     keys = roster_keys(study, members.keys, "the roster")
-    return SignedStudy(study, _sha256(text), mask, keys, path.resolve().parent)
+    # The folder of a link itself, and not of its target: the checked files are in this one.
+    return SignedStudy(study, _sha256(text), mask, keys, path.parent.resolve())
 
 
 def mask_digest(study: Study, folder: Path) -> str:

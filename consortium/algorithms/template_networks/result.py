@@ -1,7 +1,10 @@
 """Maps between templates and release, and how networks go together, each with how sure it is."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
@@ -9,9 +12,11 @@ from scipy.special import ndtri
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Shrunk, shrink
-from consortium.algorithms.template_networks.plan import TemplateNetworksPlan
 from consortium.base.formatting import count
 from consortium.kernels.surface_basis import SurfaceBasis
+
+if TYPE_CHECKING:
+    from consortium.algorithms.template_networks.centre import TemplateNetworks
 
 ONLY = "template only"
 SAME = "as its template"
@@ -34,7 +39,7 @@ class _Painted:
     scores: Array
 
 
-def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetworksPlan) -> Result:
+def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetworks) -> Result:
     """Make the result from the releases.
 
     Returns
@@ -93,7 +98,7 @@ def _deviation(released: Array, noise: float, shape: Shape) -> float:
     return float(np.hypot(noise, np.sqrt(between)))
 
 
-def _paint(found: Shrunk, plan: TemplateNetworksPlan) -> _Painted:
+def _paint(found: Shrunk, plan: TemplateNetworks) -> _Painted:
     """Return maps, standard errors and deviations over theirs, voxel by voxel.
 
     The part of a template outside the basis is added with the weight of the template in the map.
@@ -155,7 +160,7 @@ def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
     """
     hidden = found.strengths <= SURE * found.deviation
     findings = []
-    sure = (found.kept > 0) & (found.expected[1] >= least) & (found.likeness >= least)
+    sure = (found.kept > 0) & (found.expected[1] >= least) & (found.similarity >= least)
     for low, value, high, beyond, gone in zip(*found.expected, sure, hidden, strict=True):
         state = "found" if beyond else "not found"
         findings.append(Finding(value, low, high, "withheld" if gone else state))  # type: ignore[arg-type]
@@ -203,12 +208,12 @@ def _images(
 def _table(found: Shrunk, findings: tuple[Finding, ...], least: float) -> Table:
     states = [
         _state(each, kept > 0, like >= least, least)
-        for each, kept, like in zip(findings, found.kept, found.likeness, strict=True)
+        for each, kept, like in zip(findings, found.kept, found.similarity, strict=True)
     ]
     rows = [
         (number, each, float(kept), float(like), state)
         for number, (each, kept, like, state) in enumerate(
-            zip(_estimates(findings), found.kept, found.likeness, states, strict=True), start=1
+            zip(_estimates(findings), found.kept, found.similarity, states, strict=True), start=1
         )
     ]
     return Table(
@@ -234,7 +239,7 @@ def _state(finding: Finding, moved: bool, like: bool, least: float) -> str:
     return {"found": MORE}.get(finding.state, finding.state) if like else UNLIKE
 
 
-def _connections(release: Release, plan: TemplateNetworksPlan) -> tuple[Finding, ...]:
+def _connections(release: Release, plan: TemplateNetworks) -> tuple[Finding, ...]:
     """Return correlations of every two networks' time series, with simultaneous intervals.
 
     The sampling error is the largest that the clipping bound allows.
@@ -289,7 +294,7 @@ def _cell(cells: dict[tuple[int, int], Finding], first: int, other: int) -> Find
 
 
 def _numbers(
-    found: Shrunk, findings: tuple[Finding, ...], plan: TemplateNetworksPlan
+    found: Shrunk, findings: tuple[Finding, ...], plan: TemplateNetworks
 ) -> dict[str, float | int | str]:
     return {
         "dimensions": len(found.deviations),
