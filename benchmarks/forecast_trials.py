@@ -18,7 +18,7 @@ from benchmarks.honesty import cca, regression
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.network import accuracy
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Persons
+from benchmarks.honesty.running import TableSite
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 from consortium.simulation.array_data import ArrayData
@@ -54,7 +54,7 @@ class Trial:
 
 def _average_people(cell: Cell, rng: np.random.Generator) -> Sites:
     return [
-        Persons((0.1 * table).astype(np.float32), (("x", 30),))
+        TableSite((0.1 * table).astype(np.float32), (("x", 30),))
         for table in background(cell, 30, rng)
     ]
 
@@ -68,7 +68,7 @@ def _uneven_people(cell: Cell, rng: np.random.Generator) -> Sites:
     for size in cell.sizes:
         table = student(5).rvs((_MANY, size), random_state=rng) / math.sqrt(5 / 3 * _MANY)
         table *= np.exp(0.2 * rng.standard_normal(size))
-        sites.append(Persons(table.astype(np.float32), (("x", _MANY),)))
+        sites.append(TableSite(table.astype(np.float32), (("x", _MANY),)))
     return sites
 
 
@@ -82,7 +82,7 @@ def _average_error(result: Result) -> Array:
 def _explained_people(cell: Cell, rng: np.random.Generator, model: str) -> Sites:
     none = np.zeros(regression.ENTRIES)
     tables = background(cell, regression.ENTRIES + 1, rng)
-    return [Persons(regression.table(own, none, model, rng), regression.VIEWS) for own in tables]
+    return [TableSite(regression.table(own, none, model, rng), regression.VIEWS) for own in tables]
 
 
 def _coefficient_error(result: Result) -> Array:
@@ -91,7 +91,7 @@ def _coefficient_error(result: Result) -> Array:
 
 def _linked_people(cell: Cell, rng: np.random.Generator) -> Sites:
     tables = background(cell, cca.FIRST + cca.SECOND, rng)
-    return [Persons(cca.table(own, LINK), cca.VIEWS) for own in tables]
+    return [TableSite(cca.table(own, LINK), cca.VIEWS) for own in tables]
 
 
 def _is_found(result: Result) -> Array:
@@ -112,7 +112,7 @@ def _two_classes(size: int, spread: float, rng: np.random.Generator) -> Array:
 def _classified_people(cell: Cell, rng: np.random.Generator, spread: float) -> Sites:
     views = (("x", ENTRIES), ("y", 1))
     return [
-        Persons(_two_classes(size, spread, rng).astype(np.float32), views) for size in cell.sizes
+        TableSite(_two_classes(size, spread, rng).astype(np.float32), views) for size in cell.sizes
     ]
 
 
@@ -138,7 +138,7 @@ def _even_people(cell: Cell, rng: np.random.Generator) -> Sites:
     del rng
     assert not any(size % BINS for size in cell.sizes)
     column = [(np.arange(size) + 0.5) / size * 2 - 1 for size in cell.sizes]
-    return [Persons(each[None].astype(np.float32), (("x", 1),)) for each in column]
+    return [TableSite(each[None].astype(np.float32), (("x", 1),)) for each in column]
 
 
 def _count_error(result: Result) -> Array:
@@ -153,7 +153,7 @@ def _floor(result: Result) -> Array:
 
 def _alike_people(cell: Cell, rng: np.random.Generator) -> Sites:
     tables = background(cell, ENTRIES, rng)
-    return [Persons(np.clip(SPREAD * own, -1, 1), (("x", ENTRIES),)) for own in tables]
+    return [TableSite(np.clip(SPREAD * own, -1, 1), (("x", ENTRIES),)) for own in tables]
 
 
 _LEVELS = {"levels": {"genes": 1.0}}
@@ -163,7 +163,7 @@ def _coins(cell: Cell, rng: np.random.Generator) -> Sites:
     """Simulate participants of the largest variance that their views allow."""
     views = (("genes", 6), ("scan", 4))
     tables = [np.where(own > 0, 1.0, -1.0) for own in background(cell, 10, rng)]
-    return [Persons(table.astype(np.float32), views) for table in tables]
+    return [TableSite(table.astype(np.float32), views) for table in tables]
 
 
 def _genes_mean(result: Result) -> Array:
@@ -174,7 +174,7 @@ def _genes_people(cell: Cell, rng: np.random.Generator) -> Sites:
     views = (("genes", 6), ("scan", 4), ("y", 1))
     spread = np.array([SPREAD] * 10 + [0.3])[:, None]
     tables = [np.clip(spread * own, -1, 1) for own in background(cell, 11, rng)]
-    return [Persons(table.astype(np.float32), views) for table in tables]
+    return [TableSite(table.astype(np.float32), views) for table in tables]
 
 
 def _genes_coefficient(result: Result) -> Array:

@@ -47,7 +47,7 @@ class Row:
     persons: int
     foretold: float
     measured: float
-    doubt: float
+    error: float
     told: float
 
     @property
@@ -69,9 +69,9 @@ def row(name: str, epsilon: float, persons: int, repetitions: int, first_seed: i
         told.append(trial.told(answer(trial.algorithm, trial.analysis, sites, epsilon, rng)))
     assert first is not None
     all_told = np.concatenate(told)
-    measured, doubt = _measured(all_told, trial)
+    measured, error = _measured(all_told, trial)
     share = sum(map(bool, map(len, told))) / repetitions
-    return Row(name, first.name, epsilon, persons, first.value, measured, doubt, share)
+    return Row(name, first.name, epsilon, persons, first.value, measured, error, share)
 
 
 def _measured(told: Array, trial: Trial) -> tuple[float, float]:
@@ -118,7 +118,7 @@ def main() -> None:
 
 def _shown(found: Row) -> Row:
     """Print each row as soon as it is computed."""
-    measured = "–" if math.isnan(found.measured) else f"{found.measured:.3g} ± {found.doubt:.2g}"
+    measured = "–" if math.isnan(found.measured) else f"{found.measured:.3g} ± {found.error:.2g}"
     off = "–" if math.isnan(found.off) else f"{100 * found.off:+.0f} %"
     print(
         f"| {found.name} | {found.what} | {found.epsilon:g} | {found.persons:,} | "
@@ -148,7 +148,7 @@ def draw(rows: list[Row], path: Path) -> None:
             place.errorbar(
                 [each.foretold for each in some],
                 [each.measured for each in some],
-                [each.doubt for each in some],
+                [each.error for each in some],
                 fmt=mark,
                 markersize=4,
                 label=f"{persons:,} participants",

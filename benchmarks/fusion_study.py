@@ -70,13 +70,13 @@ def fusion_study(folder: Path) -> None:
 def both(made: FusionMade) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the profiles (K x M) of participants who have images and EEG, in the data's order."""
     with np.load(made.truth / "profiles.npz") as profiles:
-        there = [
+        found = [
             profiles[f"{site}_{person.name}"]
             for site in RECIPE.sites
             for person in sorted(made.sites[site].glob("sub-*"))
             if (person / "eeg").is_dir() and (person / "func").is_dir()
         ]
-    stacked = np.array(there)
+    stacked = np.array(found)
     return stacked[:, 0].T, stacked[:, 1].T
 
 

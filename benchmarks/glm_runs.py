@@ -158,22 +158,26 @@ def run_trial(
         gone = next(turns)
         asked = query
         local = plan.statistics[query.statistic]
-        there = [n for n in range(len(sizes)) if n not in gone]
-        means = [local(plan, trial.sites[n], replace(asked, site=n), stage.bound) for n in there]
+        answering = [n for n in range(len(sizes)) if n not in gone]
+        means = [
+            local(plan, trial.sites[n], replace(asked, site=n), stage.bound) for n in answering
+        ]
         if lattices:
             step = lattices[query.stage].step
-            shares = sizes[there, None] / nominal[there].sum()
+            shares = sizes[answering, None] / nominal[answering].sum()
             total = step * np.rint(shares * means / step).sum(axis=0)
         else:
-            total = sizes[there] @ np.stack(means) / nominal[there].sum()
-        deviation = stage.bound.spread / nominal[there].sum() * noise / np.sqrt(stage.share)
+            total = sizes[answering] @ np.stack(means) / nominal[answering].sum()
+        deviation = stage.bound.spread / nominal[answering].sum() * noise / np.sqrt(stage.share)
         total = total + deviation * generator.standard_normal(len(total))
-        unsure = deviation * nominal[there].sum() / stage.beside
-        counts.add(there, sizes[there] + unsure * generator.standard_normal(len(there)), unsure)
+        unsure = deviation * nominal[answering].sum() / stage.beside
+        counts.add(
+            answering, sizes[answering] + unsure * generator.standard_normal(len(answering)), unsure
+        )
         found = counts.estimate
-        part = found[there].sum() / nominal[there].sum()
+        part = found[answering].sum() / nominal[answering].sum()
         units = tuple(found.tolist())
-        return Release(total / part, deviation / part, tuple(there), units, counts.deviation)
+        return Release(total / part, deviation / part, tuple(answering), units, counts.deviation)
 
     return result_of(plan, answer)
 

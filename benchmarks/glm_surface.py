@@ -176,10 +176,10 @@ def trial_on_surfaces(people: People, where: SurfacePlaces, **analysis: object) 
     """Create a study whose vertices have places."""
     trial = make_trial(people, basis="smooth", **analysis)
     name = next(name for name, size in trial.shape.views if size == len(people.outcomes))
-    there = {name: where}
+    surface_places = {name: where}
     for site in trial.sites:
-        site.extent = replace(site.extent, surface_places=there)
-    return replace(trial, shape=replace(trial.shape, surface_places=there))
+        site.extent = replace(site.extent, surface_places=surface_places)
+    return replace(trial, shape=replace(trial.shape, surface_places=surface_places))
 
 
 def measured(

@@ -105,14 +105,14 @@ class Study:
             sums = self.sums(plan, self.outcomes, asked, bound)
             deviation = bound.spread / self.mu / np.sqrt(stage.share)  # of honest sites' sum
             drawn = deviation * self.generator.standard_normal((sums.shape[1], PERSONS))
-            here, there = (self.parts(plan, each, asked, bound) for each in (members, others))
-            knowing[:] += np.einsum("ij,ij->j", here, drawn + here) / deviation**2
-            squares[:] += np.square(here).sum(axis=0) / deviation**2
+            inside, outside = (self.parts(plan, each, asked, bound) for each in (members, others))
+            knowing[:] += np.einsum("ij,ij->j", inside, drawn + inside) / deviation**2
+            squares[:] += np.square(inside).sum(axis=0) / deviation**2
             evidence = self._evidence(
-                bound, here, sums[:-1].sum(axis=0)[:, None] + drawn, deviation
+                bound, inside, sums[:-1].sum(axis=0)[:, None] + drawn, deviation
             )
-            mine[:] += np.einsum("ij,ij->j", _large(bound, here), evidence)
-            theirs[:] += np.einsum("ij,ij->j", _large(bound, there), evidence)
+            mine[:] += np.einsum("ij,ij->j", _large(bound, inside), evidence)
+            theirs[:] += np.einsum("ij,ij->j", _large(bound, outside), evidence)
             mean = (sums.sum(axis=0) + drawn[:, 0]) / (SITES * PERSONS)
             return Release(mean, deviation / (SITES * PERSONS), tuple(range(SITES)))
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks.glm_data import make_people
 from benchmarks.glm_runs import make_trial, noise_of, run_trial
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 
@@ -54,9 +54,11 @@ def _judge(findings: Sequence[Finding], truths: Sequence[float] | Array) -> Judg
     return Judged(square, covered, len(told) / len(findings))
 
 
-def _sites(table: Array, views: tuple[tuple[str, int], ...], true: Sequence[int]) -> list[Persons]:
+def _sites(
+    table: Array, views: tuple[tuple[str, int], ...], true: Sequence[int]
+) -> list[TableSite]:
     parts = np.split(table, np.cumsum(true)[:-1], axis=1)
-    return [Persons(np.ascontiguousarray(part), views) for part in parts]
+    return [TableSite(np.ascontiguousarray(part), views) for part in parts]
 
 
 def _findings(result: Result, table: str) -> list[Finding]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from benchmarks.timing import command, heading, line
 from consortium.algorithms.base import Array
 
@@ -92,7 +92,7 @@ def found(null: Null, components: int, epsilon: float, seed: int) -> bool:
     """Return whether a study of participants without parts calls components found."""
     rng = np.random.default_rng((seed, 61))
     table, views, asked = null(rng)
-    sites = [Persons(part, tuple(views)) for part in np.hsplit(table, _SITES)]
+    sites = [TableSite(part, tuple(views)) for part in np.hsplit(table, _SITES)]
     asked |= {"components": components}
     return answer("tensor", asked, sites, epsilon, rng).numbers["found"] != 0
 

@@ -90,8 +90,8 @@ class Tally:
 
     def over(self, whole: float, *names: str, digits: int = 3) -> list[str]:
         """Return roots over a number as cells of a table, a dash if no run has one."""
-        there = (name in self.found for name in names)
+        present = (name in self.found for name in names)
         return [
             f"{self.root(n) / whole:.{digits}f}" if t else "–"
-            for n, t in zip(names, there, strict=True)
+            for n, t in zip(names, present, strict=True)
         ]

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.glm_runs import noise_of, run_trial, trial_of
 from benchmarks.honesty import cca, regression
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 
@@ -185,9 +185,9 @@ def _turned(factors: Array, decay: float, rng: np.random.Generator) -> Array:
     return np.asarray(np.clip(axes @ (scales[:, None] * factors), -1.0, 1.0))
 
 
-def _sites(table: Array, views: tuple[tuple[str, int], ...]) -> list[Persons]:
+def _sites(table: Array, views: tuple[tuple[str, int], ...]) -> list[TableSite]:
     parts = np.array_split(table.astype(np.float32), SITES, axis=1)
-    return [Persons(np.ascontiguousarray(part), views) for part in parts]
+    return [TableSite(np.ascontiguousarray(part), views) for part in parts]
 
 
 def _regression() -> Iterator[tuple[str, Repetition]]:

@@ -77,21 +77,21 @@ def exact_labels() -> str:
     return write_line(Remedy.EXACT_LABELS, {"labels": "exact"})
 
 
-def missing_column(name: str, there: Sequence[str]) -> str:
+def missing_column(name: str, columns: Sequence[str]) -> str:
     """Return the sentences of an error about a column that a table lacks."""
-    like = nearest_name(name, there)
+    like = nearest_name(name, columns)
     if like is not None and name not in _FIXED:
         advice = write_line(Remedy.COLUMN_ALIAS, {"aliases": {name: {"column": like}}})
         return (
             f"a column '{name}' is required, and the table has a column '{like}'. If that is "
             f"meant, {advice}. Otherwise add the column."
         )
-    some = ", ".join(f"'{each}'" for each in there[:_LISTED])
-    more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
-    have = f"the columns are {some}{more}" if there else "line 1 names no column"
-    if len(there) == 1 and not _WORD.fullmatch(there[0]):
+    some = ", ".join(f"'{each}'" for each in columns[:_LISTED])
+    more = f" and {len(columns) - _LISTED} more" if len(columns) > _LISTED else ""
+    have = f"the columns are {some}{more}" if columns else "line 1 names no column"
+    if len(columns) == 1 and not _WORD.fullmatch(columns[0]):
         return (
-            f"a column '{name}' is required, and line 1 is '{there[0][:_MOST]}', which is not a "
+            f"a column '{name}' is required, and line 1 is '{columns[0][:_MOST]}', which is not a "
             "header. Delete the lines before the header."
         )
     if name in _FIXED:
@@ -104,12 +104,12 @@ def missing_column(name: str, there: Sequence[str]) -> str:
     )
 
 
-def nearest_name(name: str, there: Sequence[str]) -> str | None:
+def nearest_name(name: str, names: Sequence[str]) -> str | None:
     """Return the name with the most similar spelling, in any letter case.
 
     A name of the other hemisphere, of another direction or with another number is never returned.
     """
-    small = {each.lower(): each for each in reversed(there) if not names_differ(name, each)}
+    small = {each.lower(): each for each in reversed(names) if not names_differ(name, each)}
     found = get_close_matches(name.lower(), small, n=1, cutoff=0.75)
     return small[found[0]] if found else None
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array
 
 ENTRIES, SCALE, EFFECT, PREVALENCE = 4, 0.45, 2.0, 0.7
@@ -31,5 +31,5 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
 
 
 def _found(tables: list[Array], epsilon: float | None, rng: np.random.Generator) -> Array:
-    sites = [Persons(table, VIEWS) for table in tables]
+    sites = [TableSite(table, VIEWS) for table in tables]
     return answer("admm", ANALYSIS, sites, epsilon, rng).arrays["found"][:ENTRIES, 0]

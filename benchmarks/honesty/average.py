@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.people import scanners
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 from consortium.privacy.clipping import clip_columns
@@ -44,7 +44,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
 
 
 def _told(tables: list[Array], epsilon: float | None, rng: np.random.Generator) -> list[Finding]:
-    sites = [Persons(table, (("x", ENTRIES),)) for table in tables]
+    sites = [TableSite(table, (("x", ENTRIES),)) for table in tables]
     result: Result = answer("average", {"bound": BOUND}, sites, epsilon, rng)
     return [
         cell for row in result.tables["means"].rows for cell in row if isinstance(cell, Finding)

@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome, outcome_of
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 
@@ -20,7 +20,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
 def study(cell: Cell, rng: np.random.Generator, **analysis: object) -> Outcome:
     """Run a study of any parameters."""
     link = LINK if cell.effect else 0.0
-    sites = [Persons(table(own, link), VIEWS) for own in background(cell, FIRST + SECOND, rng)]
+    sites = [TableSite(table(own, link), VIEWS) for own in background(cell, FIRST + SECOND, rng)]
     asked = {"pairs": 2, "bounds": {"x": 1.0, "y": 1.0}, **analysis}
     private = findings(answer("cca", asked, sites, cell.epsilon, rng))
     if not cell.effect:  # then nothing is true that could be found without noise

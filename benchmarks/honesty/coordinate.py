@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome, outcome_of
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 
@@ -29,7 +29,7 @@ def study(cell: Cell, rng: np.random.Generator, *, squares: bool) -> Outcome:
     if not squares and cell.data == "sites":  # whose levels are those that they have in common
         made = [own - own.mean(axis=1, keepdims=True) for own in made]
     truth = weights if squares else np.append(SPREAD * weights, 0.0)
-    sites = [Persons(_table(own, weights, squares=squares), VIEWS) for own in made]
+    sites = [TableSite(_table(own, weights, squares=squares), VIEWS) for own in made]
     private = findings(answer("coordinate", asked, sites, cell.epsilon, rng), squares=squares)
     pooled = findings(answer("coordinate", asked, sites, None, rng), squares=squares)
     return outcome_of(private, pooled, truth)

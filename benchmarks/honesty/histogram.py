@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 
 BINS, SCALE, SHIFT = 8, 0.4, 0.3
 
@@ -13,7 +13,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
     """Simulate participants of one measure, shifted by the effect."""
     shift = SHIFT if cell.effect else 0.0
     tables = [np.clip(SCALE * x + shift, -1, 1) for x in background(cell, 1, rng)]
-    sites = [Persons(table, (("x", 1),)) for table in tables]
+    sites = [TableSite(table, (("x", 1),)) for table in tables]
     analysis = {"view": "x", "bins": BINS}
     arrays = answer("histogram", analysis, sites, cell.epsilon, rng).arrays
     values = np.concatenate([table[0] for table in tables])

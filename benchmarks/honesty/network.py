@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.network.kernels.classifier import predict
@@ -24,7 +24,7 @@ def study(cell: Cell, rng: np.random.Generator, **analysis: object) -> Outcome:
     weight, asked = EFFECT if cell.effect else 0.0, {**ASKED, **analysis}
     made = background(cell, ENTRIES, rng)
     levels = rng.standard_normal(len(made)) if cell.data == "sites" else np.zeros(len(made))
-    sites = [Persons(_table(x, weight, b, rng), VIEWS) for x, b in zip(made, levels, strict=True)]
+    sites = [TableSite(_table(x, weight, b, rng), VIEWS) for x, b in zip(made, levels, strict=True)]
     private = answer("network", asked, sites, cell.epsilon, rng)
     told = _told(private)
     fresh = [

@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome, outcome_of
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array, Result
 from consortium.algorithms.findings import Finding
 
@@ -24,7 +24,8 @@ def study(cell: Cell, rng: np.random.Generator, model: str, **analysis: object) 
     if cell.effect:
         truth[:2] = EFFECTS[model], -EFFECTS[model]
     sites = [
-        Persons(table(own, truth, model, rng), VIEWS) for own in background(cell, ENTRIES + 1, rng)
+        TableSite(table(own, truth, model, rng), VIEWS)
+        for own in background(cell, ENTRIES + 1, rng)
     ]
     asked = {"target": "y", "bound": BOUND, "model": model, **analysis}
     private = findings(answer("regression", asked, sites, cell.epsilon, rng))

@@ -22,7 +22,7 @@ from consortium.study.plan import Plan, make_plan
 Views = tuple[tuple[str, int], ...]
 
 
-class Persons(ArrayData):
+class TableSite(ArrayData):
     """A site whose participants are columns of one table, each of one vector."""
 
     def __init__(self, table: Array, views: Views) -> None:

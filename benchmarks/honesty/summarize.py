@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.people import scanners
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.summarize.kernels.mean_embedding import (
@@ -55,7 +55,7 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
 def _rows(
     tables: list[Array], epsilon: float | None, rng: np.random.Generator
 ) -> list[tuple[Finding, float]]:
-    sites = [Persons(table, (("x", ENTRIES),)) for table in tables]
+    sites = [TableSite(table, (("x", ENTRIES),)) for table in tables]
     table: Table = answer("summarize", ANALYSIS, sites, epsilon, rng).tables["sites"]
     found = []
     for row in table.rows:

@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.honesty.cells import Cell, Outcome
 from benchmarks.honesty.people import background
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms.base import Array
 
 ENTRIES, KINDS, SPREAD, BOUND = 6, 3, 0.15, 1.5
@@ -26,5 +26,5 @@ def repetition(cell: Cell, rng: np.random.Generator) -> Outcome:
 
 
 def _found(tables: list[Array], epsilon: float | None, rng: np.random.Generator) -> int:
-    sites = [Persons(table, (("x", ENTRIES),)) for table in tables]
+    sites = [TableSite(table, (("x", ENTRIES),)) for table in tables]
     return int(answer("tensor", ANALYSIS, sites, epsilon, rng).numbers["found"])

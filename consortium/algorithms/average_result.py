@@ -112,18 +112,18 @@ def _estimated(
     size = shape.features
     if isinstance(bound, BlocksBound):
         moments = bound.split(moments)[bound.blocks[0].name]
-    there = np.ones(size) if shares is None else shares.divisors
-    unsure = 0.0 if shares is None else shares.unsure
-    level = mean_noise(bound, release.deviation) / there
+    present = np.ones(size) if shares is None else shares.divisors
+    share_variance = 0.0 if shares is None else shares.relative_variance
+    level = mean_noise(bound, release.deviation) / present
     limit = parameters.bound
-    mean = moments[:size] / there
+    mean = moments[:size] / present
     squares = math.sqrt(2.0) * limit * moments[size:]
     if len(squares):
-        variances = entry_variances(mean, squares / there, level, limit)
+        variances = entry_variances(mean, squares / present, level, limit)
     else:
         variances = _evenly(mean, level, limit)
-    chance = variances / (sum(shape.units) * there)
-    scale = np.square(mean) * (unsure + release.scale_deviation**2)
+    chance = variances / (sum(shape.units) * present)
+    scale = np.square(mean) * (share_variance + release.scale_deviation**2)
     errors = np.sqrt(level**2 + chance + scale)
     if shares is not None:
         mean = np.where(shares.withheld, 0.0, mean)

@@ -323,8 +323,8 @@ class AnalysisPlan(ABC, Generic[P]):
         array of float, one for each of `present`
             Nominal numbers where nothing was counted.
         """
-        there = release.units or self.shape.units
-        return np.array([there[site] for site in self.present(release)], dtype=np.float64)
+        units = release.units or self.shape.units
+        return np.array([units[site] for site in self.present(release)], dtype=np.float64)
 
     def sites_with_units(self, release: Release) -> tuple[int, ...]:
         """Return the sites in a release whose estimated number of units differs from zero.

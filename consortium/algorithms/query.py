@@ -102,5 +102,5 @@ class Release:
         """Relative standard deviation of the number of units that ``values`` are divided by."""
         if not self.units_deviation:
             return 0.0
-        there = [self.units[site] for site in self.sites]
-        return self.units_deviation * math.sqrt(len(there)) / sum(there)
+        units = [self.units[site] for site in self.sites]
+        return self.units_deviation * math.sqrt(len(units)) / sum(units)

@@ -108,8 +108,8 @@ def _taken(lock: int) -> bool:
 
 def _read(path: Path, name: str) -> Arrays:
     """Return the arrays of a complete file; raises one of `DAMAGED` for all others."""
-    there = path.stat()
-    if there.st_uid != os.geteuid() or not stat.S_ISREG(there.st_mode):  # nor wait for a pipe
+    status = path.stat()
+    if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode):  # nor wait for a pipe
         raise ValueError(path)
     whole = np.memmap(path, np.uint8, "r")
     if hashlib.sha256(whole[_DIGEST:].data).digest() != whole[:_DIGEST].tobytes():

@@ -81,7 +81,7 @@ def effects_along(
         sampling=chance[chosen, 0, 0],
         total=total[chosen, 0, 0],
         freedom=released.freedom,
-        doubt=released.doubt,
+        relative_divisor_variance=released.relative_divisor_variance,
         offset=0.0,
     )
 

@@ -111,6 +111,6 @@ def _approvals(office: CoordinatorParts, path: Path, today: date) -> Check:
     missing = uncovered_sites(exchange, study, signed.keys, today)
     if not missing:
         return Check("approvals", "ok", "Every site's approval covers the next run.")
-    there = len(study.sites) - len(missing)
-    message = f"Approvals of {there} of {count(len(study.sites), 'site')} cover the next run."
+    approved = len(study.sites) - len(missing)
+    message = f"Approvals of {approved} of {count(len(study.sites), 'site')} cover the next run."
     return Check("approvals", "warn", message, " ".join(missing.values()))

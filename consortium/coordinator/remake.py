@@ -145,10 +145,10 @@ class Remake:
                 spread.see(name, dict.fromkeys(spread.found[name], query_distance(first, second)))
         for name in spread.found:
             if is_numeric(name):
-                there = (folder / name).is_file()
+                exists = (folder / name).is_file()
                 parts = (
                     relative_distance(folder / name, made / name)
-                    if there
+                    if exists
                     else {"the whole": math.inf}
                 )
                 spread.see(name, parts)
@@ -323,9 +323,9 @@ def _match(
 ) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
     """Match maps of the first with the most similar of the second, with their signs."""
     sizes = np.linalg.norm(other, axis=1)[:, None] * np.linalg.norm(one, axis=1)
-    likeness = np.nan_to_num(other @ one.T / np.where(sizes > 0, sizes, 1.0))
-    rows, order = linear_sum_assignment(-np.abs(likeness))
-    return order, np.where(likeness[rows, order] < 0, -1.0, 1.0)
+    similarity = np.nan_to_num(other @ one.T / np.where(sizes > 0, sizes, 1.0))
+    rows, order = linear_sum_assignment(-np.abs(similarity))
+    return order, np.where(similarity[rows, order] < 0, -1.0, 1.0)
 
 
 def _largest(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:

@@ -160,13 +160,13 @@ def run_status(exchange: Exchange, run: str, study: Study, folder: Path) -> RunS
     ended = "end" in present
     counts = read_counts(folder)
     step, kind = _step(exchange, run, present)
-    there = exchange.children(kind) if kind else []
+    answered = exchange.children(kind) if kind else []
     refused = exchange.children(Names(run).refusals())
     started = _started(exchange, run, study)
     sites = []
     for name in study.sites:
         heard = _heard(exchange, run, present, name)
-        state = "answered" if name in there else "awaited"
+        state = "answered" if name in answered else "awaited"
         if ended:
             state = "missing" if heard in (NEVER, LOADS) else "answered"
         state = "loading" if state == "awaited" and heard == LOADS else state

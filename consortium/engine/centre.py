@@ -156,17 +156,17 @@ class Centre:
         timing = study.timing
         slot = loading_slot(nominal_shape(study, self.context.extent))
         join = timing.join + slot  # before its end no site says anything
-        present = AwaitedMessages.within(
+        awaited = AwaitedMessages.within(
             join, "present", places, MOST_NOTICE, self._accept, loading=timing.ready
         )
-        missing = self._mail.collect(present)
-        there = tuple(site for site in study.sites if site not in missing)
-        if len(there) < study.fewest:
+        missing = self._mail.collect(awaited)
+        present = tuple(site for site in study.sites if site not in missing)
+        if len(present) < study.fewest:
             raise not_started(self._mail, missing)
         if missing:
             self._log(f"starting without {', '.join(missing)}")
-        self._mail.post(name, START, 0, start_notice(there))
-        return there
+        self._mail.post(name, START, 0, start_notice(present))
+        return present
 
     def _accept(self, data: bytes) -> str:
         return self._mail.notice(data, PRESENT)

@@ -234,8 +234,8 @@ class Mailbox:
         if len(names) > len(self.context.study.sites) + _FLOOD:  # and it took long
             self._flooded.add(folder)
             return places
-        there = {f"{folder}/{name}" for name in names}
-        return [place for place in places if place in there]
+        present = {f"{folder}/{name}" for name in names}
+        return [place for place in places if place in present]
 
     def log_once(self, line: str) -> None:
         """Log a line unless it was logged before."""
@@ -312,11 +312,11 @@ class Notices:
     def _said(self, place: str) -> list[str]:
         """Return the sites of the study with a message in a place."""
         try:
-            there = self.exchange.children(place)
+            names = self.exchange.children(place)
         except ExchangeError as error:
             self.log_once(str(error))
             return []
-        return [site for site in self.context.study.sites if site in there]
+        return [site for site in self.context.study.sites if site in names]
 
     def _hear_loading(self, site: str) -> None:
         try:

@@ -132,13 +132,13 @@ def per_statistic_unit(
                 unit = many / mechanism.counted
                 counts.add([site], [row[-1] * unit], float(level) * unit)
             rows = rows[:, :-1]
-        there = counts.estimate
-        parts = there[list(present)] / nominal if mechanism.sums else np.ones(len(present))
+        units = counts.estimate
+        parts = units[list(present)] / nominal if mechanism.sums else np.ones(len(present))
         return Release(
             rows / parts[:, None],
             float((levels / parts).max()),
             present,
-            tuple(there.tolist()),
+            tuple(units.tolist()),
             counts.deviation,
         )
     share = sum(mechanism.weights[s] for s in present)
@@ -148,9 +148,9 @@ def per_statistic_unit(
         unit = float(nominal.sum()) / mechanism.counted
         counts.add(present, found[-places:][list(present)] * unit, level * unit)
         found = found[:-places]
-    there = counts.estimate
-    part = float(there[list(present)].sum() / nominal.sum()) if mechanism.sums else 1.0
-    return Release(found / part, level / part, present, tuple(there.tolist()), counts.deviation)
+    units = counts.estimate
+    part = float(units[list(present)].sum() / nominal.sum()) if mechanism.sums else 1.0
+    return Release(found / part, level / part, present, tuple(units.tolist()), counts.deviation)
 
 
 def count_units(plan: Plan, rounds: Sequence[Round]) -> UnitCounts:

@@ -42,12 +42,12 @@ class DirectoryExchange:
     def __init__(self, root: Path) -> None:
         self._root = root
         try:
-            there = root.is_dir()
+            exists = root.is_dir()
         except OSError as error:
             raise ExchangeError(
                 f"{root} can't be used as an exchange ({error.strerror}); check its rights."
             ) from error
-        if not there:
+        if not exists:
             raise ExchangeError(
                 f"{root} must be an existing folder to be an exchange, and it is not; mount the "
                 "share, correct the path, or make the folder if the consortium begins."
@@ -58,7 +58,7 @@ class DirectoryExchange:
         *folders, target = check_name(name).split("/")
         try:
             with self._within(folders, make=True) as folder:
-                _place(folder, target, data, self._likeness)
+                _place(folder, target, data, self._access)
         except FileExistsError:
             if self.get(name, len(data)) != data:
                 raise name_taken(name) from None
@@ -130,7 +130,7 @@ class DirectoryExchange:
                 made = make and _made(word, folder)
                 below = os.open(word, _FOLDER | _HERE, dir_fd=folder)
                 if made:
-                    self._likeness.give(below)
+                    self._access.apply_to(below)
                 os.close(folder)
                 folder = below
             yield folder
@@ -138,20 +138,20 @@ class DirectoryExchange:
             os.close(folder)
 
     @property
-    def _likeness(self) -> _Likeness:
+    def _access(self) -> _Access:
         status = self._root.stat()
-        return _Likeness(status.st_mode & 0o7777, status.st_gid)
+        return _Access(status.st_mode & 0o7777, status.st_gid)
 
 
 @dataclass(frozen=True)
-class _Likeness:
+class _Access:
     """Mode and group of the exchange's own folder."""
 
     mode: int
     group: int
 
-    def give(self, handle: int) -> None:
-        """Set them on a folder or file of this process, where permitted."""
+    def apply_to(self, handle: int) -> None:
+        """Set this mode and group on a folder or file of this process, where permitted."""
         status = os.fstat(handle)
         mode = self.mode if stat.S_ISDIR(status.st_mode) else self.mode & 0o666
         # Not in that group, a share without groups, or a container without its number.
@@ -172,13 +172,13 @@ def _made(word: str, folder: int) -> bool:
     return True
 
 
-def _place(folder: int, target: str, data: bytes | memoryview, likeness: _Likeness) -> None:
+def _place(folder: int, target: str, data: bytes | memoryview, access: _Access) -> None:
     """Write a file whole under a name that is not taken."""
     draft = f".{uuid.uuid4().hex}"
     handle = os.open(draft, _DRAFT | _HERE, 0o666, dir_fd=folder)
     with open(handle, "wb") as file:  # noqa: PTH123 - as above
         try:
-            likeness.give(handle)
+            access.apply_to(handle)
             file.write(data)
             file.flush()
             os.link(  # fails if the name is taken, unlike a rename

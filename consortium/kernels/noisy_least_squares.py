@@ -155,8 +155,8 @@ class Fit:
             at = moment.constants
             products = np.diag(moment.matrix)[at]
             null[at] = -moment.matrix[at, -1] * null[-1] / products
-        whole, doubt_whole = self._freed(null, moment.constants)
-        left, doubt = self._freed(self.solution, slice(0, len(self.error)))
+        whole, whole_variance = self._freed(null, moment.constants)
+        left, left_variance = self._freed(self.solution, slice(0, len(self.error)))
         if not (whole > 0 and np.isfinite(left)):
             return None
         shares = np.linspace(0.0, 1.0, _STEPS)
@@ -167,7 +167,7 @@ class Fit:
         noise = kept**2 * alone[0] + alone[1] - 2.0 * kept * joint
         chance = 4.0 * np.square(max(left, 0.0)) * shares / moment.units
         missed = np.abs(kept * whole - left)
-        spread = np.sqrt(np.maximum(noise + chance + doubt + kept**2 * doubt_whole, 0.0))
+        spread = np.sqrt(np.maximum(noise + chance + left_variance + kept**2 * whole_variance, 0.0))
         holds = missed <= ndtri((1.0 + confidence) / 2.0) * spread
         value = float(np.clip(1.0 - left / whole, 0.0, 1.0))
         if not holds.any():  # the interval is shorter than the steps of the grid
@@ -178,7 +178,10 @@ class Fit:
         return None if low <= 0.0 and high >= 1.0 else ExplainedShare(value, low, high, whole)
 
     def _freed(self, q: Array, places: slice) -> tuple[float, float]:
-        """Return the mean of (qᵀz)² corrected for the number of fitted entries, and its error."""
+        """Return the mean of (qᵀz)² corrected for the number of fitted entries.
+
+        The second number is the sampling variance of this correction.
+        """
         moment = self.moment
         if places.stop == places.start:
             return moment.residual_variance(q), 0.0

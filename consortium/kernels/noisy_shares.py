@@ -55,7 +55,7 @@ class EstimatedShares:
         return np.asarray(np.clip(self.values, _HALF, 1.0))
 
     @property
-    def unsure(self) -> Array:
+    def relative_variance(self) -> Array:
         """Noise variance of the divisors divided by their squares."""
         return np.asarray(self.variances / np.square(self.divisors))
 

@@ -204,8 +204,8 @@ class Roster:
     def without_site(self, name: str) -> Roster:
         """Remove a site; raises StudyError if it is not on the roster."""
         if name not in self.sites:
-            there = ", ".join(sorted(self.sites)) or "no site yet"
-            raise StudyError(f"{name} is not on the roster, which has {there}; correct the name.")
+            members = ", ".join(sorted(self.sites)) or "no site yet"
+            raise StudyError(f"{name} is not on the roster, which has {members}; correct the name.")
         rest = {each: key for each, key in self.sites.items() if each != name}
         sizes = {each: size for each, size in self.participants.items() if each != name}
         return replace(self, serial=self.serial + 1, sites=rest, participants=sizes)

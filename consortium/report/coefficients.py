@@ -33,10 +33,11 @@ class ReleasedCoefficients:
     values: Array
     """V x K."""
     variances: Array
-    """Length V. Degrees of freedom of the first coefficient's sampling variance."""
+    """Sampling variance of the first coefficient of every outcome, length V."""
     chance: Array
     noise: Array
-    """K x K. Covariances, the first over ``variances``."""
+    """Covariances of the coefficients, K x K: from sampling, relative to ``variances``, and from
+    privacy noise."""
     design: Array | None
     """Inverse second moment of the columns within sites, K x K, over its first entry; None if it
     was not released."""
@@ -47,8 +48,9 @@ class ReleasedCoefficients:
     """Length K."""
     freedom: float
     """Degrees of freedom of ``variances``."""
-    doubt: float
-    """Variance of what all coefficients were divided by, over its square."""
+    relative_divisor_variance: float
+    """Variance of the number that all coefficients were divided by, over its square: the table's
+    column ``doubt``."""
     names: dict[str, int | None]
     """Coefficient of each name; a reference level has none."""
     shared: dict[str, str]
@@ -90,7 +92,7 @@ def released_coefficients(
             for row in errors
         ),
         freedom=float(errors[0]["freedom"]),
-        doubt=float(errors[0]["doubt"]),
+        relative_divisor_variance=float(errors[0]["doubt"]),
         names=names,
         shared=shared,
     )
@@ -119,12 +121,12 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _check_numbers(found: ReleasedCoefficients) -> None:
     """Raise a ValueError for what no run writes."""
-    scales = found.freedom, found.doubt
+    scales = found.freedom, found.relative_divisor_variance
     refits = () if found.design is None or found.moment is None else (found.design, found.moment)
     for each in (found.values, found.variances, found.chance, found.noise, scales, *refits):
         if not np.isfinite(each).all():
             raise ValueError("a number is not finite")
-    if not (found.variances.min() > 0 and found.freedom > 0 <= found.doubt):
+    if not (found.variances.min() > 0 and found.freedom > 0 <= found.relative_divisor_variance):
         raise ValueError("a variance is none")
 
 

@@ -205,17 +205,17 @@ def read_parcellation(path: Path, mesh: Mesh) -> Regions:
         names = {int(key): str(name) for key, (name, _) in labels.label[0].items()}
     except DAMAGED as error:
         raise DataError(f"The atlas {path} is not a complete .dlabel.nii with one map.") from error
-    there = np.unique(found[found != 0])
-    region_names = tuple(names.get(int(key), "") for key in there)
+    keys_present = np.unique(found[found != 0])
+    region_names = tuple(names.get(int(key), "") for key in keys_present)
     if not region_names or "" in region_names or len({*region_names}) < len(region_names):
         raise DataError(
             f"The atlas {path} has not a name of its own for each parcel on the cortex; give one "
             "with a name for each."
         )
     vertices = np.flatnonzero(found)
-    rows = np.searchsorted(there, found[vertices])
+    rows = np.searchsorted(keys_present, found[vertices])
     weights = 1.0 / np.bincount(rows)[rows]
-    shape = len(there), mesh.features
+    shape = len(keys_present), mesh.features
     return Regions(sparse.csr_array((weights, (rows, vertices)), shape=shape), region_names)
 
 

@@ -225,10 +225,10 @@ def fitting_series(files: Iterable[Path], data: DataSection) -> list[Path]:
 def _series(files: Iterable[Path], data: DataSection) -> list[Path]:
     """Return the series of voxels, or of a mesh's vertices if the study has one."""
     ends = tuple(f"_bold{ending}" for ending in _endings(data))
-    there = list(files)
-    found = [path for path in there if path.name.endswith(ends)]
+    paths = list(files)
+    found = [path for path in paths if path.name.endswith(ends)]
     if data.mesh and data.atlas:
-        parcels = (path for path in there if path.name.endswith(PARCEL_SERIES))
+        parcels = (path for path in paths if path.name.endswith(PARCEL_SERIES))
         found += [path for path in parcels if _is_of_atlas(path, data)]
     return found
 

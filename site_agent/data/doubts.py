@@ -286,10 +286,10 @@ def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:
     table = tables.participants_of(source)
     if not table.is_file():
         return
-    there = Spellings(labels_in(source), exact=tables.exact_labels)
+    with_images = Spellings(labels_in(source), exact=tables.exact_labels)
     rows = rows_or_errors(table, (), Wording(tables=tables))
     labels = (label for label, row in rows if not isinstance(row, DataError))
-    lacking = [label for label in labels if not there.knows(label)]
+    lacking = [label for label in labels if not with_images.knows(label)]
     if lacking:
         who = ", ".join(f"sub-{label}" for label in lacking[:_NAMED])
         more = ", …" if lacking[_NAMED:] else ""

@@ -44,11 +44,11 @@ def scale_vector(
         other entries.
     """
     vector = np.asarray(values, dtype=np.float64) / scale
-    there = ~np.isnan(vector) if gaps else np.full(vector.shape, True)
-    if not np.isfinite(vector[there]).all():
+    known = ~np.isnan(vector) if gaps else np.full(vector.shape, True)
+    if not np.isfinite(vector[known]).all():
         raise DataError(f"{where} leads to numbers that are not finite; check its values.")
     scaled = np.full(vector.shape, np.nan)
-    scaled[there] = _scaled(vector[there], center, normalize, where)
+    scaled[known] = _scaled(vector[known], center, normalize, where)
     return scaled
 
 

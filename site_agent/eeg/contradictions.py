@@ -46,15 +46,15 @@ def event_remarks(described: Described, view: EegView) -> Iterator[Remark]:
         return
     name = described.opened.path.name
     listed = {event: onsets_of(described.events.markers, (event,)) for event in view.events}
-    there = {event: onsets_of(own, (event,)) for event in view.events}
-    if not any(there.values()):
+    in_file = {event: onsets_of(own, (event,)) for event in view.events}
+    if not any(in_file.values()):
         if any(listed.values()):
             yield "event names", f"{name} ({', '.join(sorted({x.name for x in own})[:3])})"
         return
     close = max(_CLOSE, 2 / described.opened.rate) + 1e-9
     for event in view.events:
         many = len(listed[event])
-        others = len(there[event])
+        others = len(in_file[event])
         if many != others:
             example = f"{many} in the table, {others} in the file"
             yield "event numbers", f"{name} ({event}: {example})"
@@ -67,11 +67,11 @@ def _apart(
     event: str, listed: Sequence[float], own: Sequence[Marker], close: float
 ) -> Iterator[Remark]:
     """Yield differences in time or kind between equal numbers of one event."""
-    there = onsets_of(own, (event,))
-    gaps = [abs(a - b) for a, b in zip(listed, there, strict=True)]
+    in_file = onsets_of(own, (event,))
+    gaps = [abs(a - b) for a, b in zip(listed, in_file, strict=True)]
     if max(gaps, default=0.0) <= close:
         return
-    unmatched = [time for time in listed if not _near(time, there, close)]
+    unmatched = [time for time in listed if not _near(time, in_file, close)]
     every = sorted(each.onset for each in own)
     renamed = [time for time in unmatched if _near(time, every, close)]
     if renamed:

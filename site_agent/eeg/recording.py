@@ -74,7 +74,9 @@ def plain_channel(name: str) -> str:
     return _FORMER.get(bare, bare)
 
 
-def match_channels(wanted: Iterable[str], there: Iterable[str], where: object) -> Mapping[str, str]:
+def match_channels(
+    wanted: Iterable[str], available: Iterable[str], where: object
+) -> Mapping[str, str]:
     """Find the study's channels among a recording's.
 
     Raises DataError if two of the recording's channels could be meant.
@@ -83,7 +85,7 @@ def match_channels(wanted: Iterable[str], there: Iterable[str], where: object) -
     ----------
     wanted : iterable of str
         The study's names.
-    there : iterable of str
+    available : iterable of str
         The recording's.
     where : object
         Name of the recording in an error.
@@ -93,7 +95,7 @@ def match_channels(wanted: Iterable[str], there: Iterable[str], where: object) -
     mapping of str to str
         The recording's name by the study's; missing channels are omitted.
     """
-    names = list(there)
+    names = list(available)
     found: dict[str, str] = {}
     for channel in wanted:
         exact = [name for name in names if name == channel]

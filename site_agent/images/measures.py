@@ -328,11 +328,11 @@ def read_volume(path: Path, grid: Grid, *, zero_is_missing: bool = False) -> Val
     image = open_volume(path, grid)
     volume = read_whole(path, image).reshape(image.shape[:3])
     places = np.round(voxel_places(image.affine, grid), _DIGITS)  # the last voxel is inside
-    there = np.isfinite(volume)
+    sampled = np.isfinite(volume)
     if zero_is_missing:
-        there &= volume != 0
-    weights = sample(there.astype(np.float64), places, order=1)
-    values = sample(np.where(there, volume, 0.0).astype(np.float64), places, order=1)
+        sampled &= volume != 0
+    weights = sample(sampled.astype(np.float64), places, order=1)
+    values = sample(np.where(sampled, volume, 0.0).astype(np.float64), places, order=1)
     if not values.any():
         found = "zero at every finite value" if weights.any() else "without any finite value"
         if zero_is_missing and not weights.any():

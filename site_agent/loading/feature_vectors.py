@@ -74,9 +74,9 @@ def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
     study = opened.study
     wording = Wording(opened.study.data.missing, opened.tables)
     vectors, lacking = read_table(opened.source, view.view, wording, by_session=_by_session(study))
-    there = {person_of(row) for row in vectors}
+    complete = {person_of(row) for row in vectors}
     skipped = {person_of(row): replace(s, label=person_of(row)) for row, s in lacking.items()}
-    return vectors, [each for person, each in skipped.items() if person not in there]
+    return vectors, [each for person, each in skipped.items() if person not in complete]
 
 
 def _read_images(opened: ReadFrom, view: ViewSpace[FmriView]) -> Found:

@@ -46,8 +46,8 @@ def read_each_session(folder: Path, study: Study, read: Callable[[Study], Found]
         skipped += lacking
     if not vectors and trouble:
         raise trouble[0]
-    there = {person_of(row) for row in vectors}
-    return vectors, [each for each in skipped if each.label not in there]
+    complete = {person_of(row) for row in vectors}
+    return vectors, [each for each in skipped if each.label not in complete]
 
 
 def single_session_vectors(found: Mapping[str, Vector]) -> Found:

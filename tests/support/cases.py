@@ -327,8 +327,8 @@ def with_counts(mechanism, values, present=range(4)):
         rows = np.reshape(values, (len(present), -1))
         counts = mechanism.counted * weights[list(present), None]
         return np.hstack([rows, counts]).ravel()
-    there = np.isin(np.arange(len(weights)), present)
-    return np.append(values, mechanism.counted * weights * there)
+    answering = np.isin(np.arange(len(weights)), present)
+    return np.append(values, mechanism.counted * weights * answering)
 
 
 def loud(seed):

@@ -265,9 +265,9 @@ def _interval(
     left, right = solved.solution.coordinates
     scale = solved.sizes[0] * solved.sizes[1]
     squares = [np.square(weights).sum(axis=0) for weights in solved.weights]
-    doubt = law.deviation / 2.0 * np.hypot(*squares)
+    scale_error = law.deviation / 2.0 * np.hypot(*squares)
     values = (left, solved.solution.correlations, right)
-    return correlation_interval(law, values, (scale, doubt), pair, generator)
+    return correlation_interval(law, values, (scale, scale_error), pair, generator)
 
 
 def _in_features(solved: _Solved, views: Sequence[Scaled], deviation: float) -> dict[str, Array]:

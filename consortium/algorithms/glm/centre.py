@@ -32,7 +32,7 @@ from consortium.algorithms.base import (
     SiteData,
 )
 from consortium.algorithms.glm.centring import counted_centring, expected_centring
-from consortium.algorithms.glm.choice import (
+from consortium.algorithms.glm.clipping import (
     BELOW,
     BLIND_LOOK_SHARE,
     KEPT_PART,
@@ -41,7 +41,7 @@ from consortium.algorithms.glm.choice import (
     MOST_LEAN,
     SIZE_PART,
     SLOPE_MOST_LEAN,
-    ChosenBound,
+    Clipping,
 )
 from consortium.algorithms.glm.compare import (
     compare_gaps,
@@ -91,7 +91,7 @@ _LOOK_MORE = 2.0  # added to it for one outcome
 # For means of outcomes, relative to usual values.
 _MOST_PRODUCT = 2.5
 _MOST_SQUARE = 7.0
-_MOST_LOST = 0.5  # relative to B_u
+_LOST_REACH = 0.5  # clipping norm of the lost part, relative to B_u
 _MOST_TAIL = 1.0  # for the mean outcome, in standard deviations
 STAGES = {
     "counts": "counts",
@@ -245,14 +245,14 @@ class Glm(AnalysisPlan[GlmParameters]):
             return known
         return EqualCorrelation(self.outcomes, self.parameters.norms.correlation)
 
-    def _design(self, likeness: OutcomeCorrelation) -> Design:
+    def _design(self, outcome_correlation: OutcomeCorrelation) -> Design:
         parameters = self.parameters
         return Design(
             outcomes=self.outcomes,
             covariates=self.covariates,
             groups=self.groups,
             noise=self.shape.noise / math.sqrt(1 - self.look_share),
-            likeness=likeness,
+            outcome_correlation=outcome_correlation,
             gap=parameters.gap,
             explained=parameters.explained,
             importance=parameters.importance,
@@ -266,10 +266,10 @@ class Glm(AnalysisPlan[GlmParameters]):
         """Return the cut-off with the smallest error, including loss of signal by smoothing."""
         tried = list[tuple[float, float, Design]]()
         for cutoff in cutoffs:
-            likeness = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
-            design = self._design(likeness)
-            lost = self.parameters.detect * (1 - likeness.kept)
-            tried.append((design.choice.error**2 + lost**2, cutoff, design))
+            outcome_correlation = smoothly_alike(places, self.parameters.smoothness or 0.0, cutoff)
+            design = self._design(outcome_correlation)
+            lost = self.parameters.detect * (1 - outcome_correlation.kept)
+            tried.append((design.clipping.error**2 + lost**2, cutoff, design))
         _, cutoff, design = min(tried, key=lambda each: each[:2])
         return cutoff, design
 
@@ -279,9 +279,9 @@ class Glm(AnalysisPlan[GlmParameters]):
         return np.asarray(np.isnan(self.declared).any(axis=0))
 
     @property
-    def likeness(self) -> OutcomeCorrelation:
+    def outcome_correlation(self) -> OutcomeCorrelation:
         """Stated correlation of the outcomes, with the numbers that are released for them."""
-        return self.design.likeness
+        return self.design.outcome_correlation
 
     @property
     def rows(self) -> int:
@@ -289,9 +289,9 @@ class Glm(AnalysisPlan[GlmParameters]):
         return 1 + self.covariates if self.parameters.importance else 1
 
     @property
-    def choice(self) -> ChosenBound:
+    def clipping(self) -> Clipping:
         """Clipping bound with the values that follow from it."""
-        return self.design.choice
+        return self.design.clipping
 
     @property
     def look_share(self) -> float:
@@ -302,7 +302,7 @@ class Glm(AnalysisPlan[GlmParameters]):
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """Counts (if there are groups), first look with the covariates' sums, and T."""
-        shares = self.choice.shares
+        shares = self.clipping.shares
         sites = len(self.groups.persons)
         rest = 1 - self.look_share
         clipped = self.design.clipped_columns
@@ -350,7 +350,7 @@ class Glm(AnalysisPlan[GlmParameters]):
         """Blocks of the first look and of the covariates, with their shares of the whole budget."""
         p = self.covariates
         reach = self.design.covariate_reach
-        shares = self.choice.shares
+        shares = self.clipping.shares
         rest = 1 - self.look_share
         blocks = self._look
         if p:
@@ -388,7 +388,7 @@ class Glm(AnalysisPlan[GlmParameters]):
     @property
     def _look(self) -> list[Block]:
         """Blocks of the first look at the outcomes."""
-        reach = _LOOK_REACH * math.sqrt(self.outcomes * self.likeness.root) + _LOOK_MORE
+        reach = _LOOK_REACH * math.sqrt(self.outcomes * self.outcome_correlation.root) + _LOOK_MORE
         most = self.most_log
         gaps = self.parameters.gaps
         part = self.look_share
@@ -397,7 +397,13 @@ class Glm(AnalysisPlan[GlmParameters]):
             part = part - coverage.SHARE
             blocks = [coverage.absent_block(self.outcomes, gaps)]
         return [
-            Block("location", self.likeness.released, reach, 2 * reach, LOCATION_PART * part),
+            Block(
+                "location",
+                self.outcome_correlation.released,
+                reach,
+                2 * reach,
+                LOCATION_PART * part,
+            ),
             Block("kept", 1, 1.0, 1.0, KEPT_PART * part),
             log_block("size", most, SIZE_PART * part),
             *blocks,
@@ -416,10 +422,10 @@ class Glm(AnalysisPlan[GlmParameters]):
 
     @property
     def _second(self) -> BlocksBound:
-        choice = self.choice
+        clipping = self.clipping
         groups = len(self.columns.averages)
-        effects = choice.reach * choice.norm
-        divisor = choice.divisor * self.lift
+        effects = clipping.reach * clipping.norm
+        divisor = clipping.divisor * self.lift
         room = self.design.room
         squares = room * math.sqrt(self.lift) * (1.2 * math.sqrt(self.outcomes + groups) + 2)
         shares = self.design.fixed_shares
@@ -428,15 +434,15 @@ class Glm(AnalysisPlan[GlmParameters]):
             [
                 Block(
                     "effects",
-                    self.rows * self.likeness.released,
+                    self.rows * self.outcome_correlation.released,
                     effects,
                     2 * effects,
-                    choice.shares["effects"],
+                    clipping.shares["effects"],
                 ),
                 Block("divisor", 1, divisor, (1 + below) * divisor, shares["divisor"]),
                 squares_block("squares", self.outcomes + groups, squares, shares["squares"]),
                 Block("spread", 1, room * _MOST_SPREAD, room * _MOST_SPREAD, shares["spread"]),
-                Block("balance", self.rows, choice.reach, 2 * choice.reach, shares["balance"]),
+                Block("balance", self.rows, clipping.reach, 2 * clipping.reach, shares["balance"]),
                 *self._of_tails,
                 *self._of_means,
             ]
@@ -445,10 +451,10 @@ class Glm(AnalysisPlan[GlmParameters]):
     @property
     def _of_tails(self) -> list[Block]:
         """Blocks for the loss by clipping, for every outcome, for their mean, and by group."""
-        lost = _MOST_LOST * self.choice.norm
-        lean = (SLOPE_MOST_LEAN if self.columns.slope else MOST_LEAN) * self.choice.reach
+        lost = _LOST_REACH * self.clipping.norm
+        lean = (SLOPE_MOST_LEAN if self.columns.slope else MOST_LEAN) * self.clipping.reach
         found = {
-            "lost": (self.likeness.released, lost),
+            "lost": (self.outcome_correlation.released, lost),
             "tail": (1, _MOST_TAIL),
             "lean": (self.rows, lean),
         }
@@ -488,22 +494,22 @@ class Glm(AnalysisPlan[GlmParameters]):
     def computed(self) -> dict[str, Array | float]:
         """Chosen bound, norms of an open cohort, and a test image in the released numbers."""
         found: dict[str, Array | float] = {
-            "height": self.choice.height,
-            "contrast-reach": self.choice.contrast_reach,
+            "height": self.clipping.height,
+            "contrast-reach": self.clipping.contrast_reach,
         }
         if self.open is not None:
-            known = self.likeness.encode(np.cos(np.arange(self.outcomes))[:, None])
+            known = self.outcome_correlation.encode(np.cos(np.arange(self.outcomes))[:, None])
             found |= {"open": known, "open-slopes": self.open.slopes}
             found |= {"open-location": self.columns.location, "open-deviation": self.deviation}
-        if isinstance(self.likeness, BasisCorrelation):
-            image = np.cos(np.arange(self.likeness.entries))[:, None]
-            found |= {"cutoff": self.cutoff, "basis": self.likeness.encode(image)}
+        if isinstance(self.outcome_correlation, BasisCorrelation):
+            image = np.cos(np.arange(self.outcome_correlation.entries))[:, None]
+            found |= {"cutoff": self.cutoff, "basis": self.outcome_correlation.encode(image)}
         return found
 
     @property
     def importance(self) -> float:
         """Factor of the covariates in the rows of their own coefficients: κ W_c."""
-        return self.parameters.importance * min(self.choice.contrast_reach, 1.0)
+        return self.parameters.importance * min(self.clipping.contrast_reach, 1.0)
 
     def refuse_hopeless(self) -> None:
         """Raise StudyError if the study cannot find an effect of the size that it asks for."""
@@ -542,19 +548,19 @@ class Glm(AnalysisPlan[GlmParameters]):
         stage = stages["contrast"]
         heard = counted | learned.heard(plan)
         release = yield Query("contrast", stage.statistic, heard)
-        there = centring.among(persons_in(plan, release))
+        answered = centring.among(persons_in(plan, release))
         if not plan.covariates and not plan.design.column_share:
-            own = replace(learned.adjustment, information=there.information[0])
+            own = replace(learned.adjustment, information=answered.information[0])
             learned = replace(learned, adjustment=own)
-        expected = expected_of(plan, there, learned)
-        sums_of = ContrastRound(plan, there, learned, stage, release)
+        expected = expected_of(plan, answered, learned)
+        sums_of = ContrastRound(plan, answered, learned, stage, release)
         found = estimate_effects(sums_of.outcomes, expected, known_effects(plan, learned)[0])
         means = sums_of.means(expected, found, learned) if len(plan.columns.averages) else None
         every = sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None
         if every is not None and plan.parameters.refits:
             found = with_found_slopes(found, every, expected)
         more = FurtherFindings(every, means)
-        return effects_result(plan, found, learned, there, more)
+        return effects_result(plan, found, learned, answered, more)
 
 
 def _check_outcomes(parameters: GlmParameters, outcomes: int) -> None:

@@ -32,14 +32,16 @@ class Centring:
     groups: Groups
     weights: Array
     """a_s, length S."""
-    doubts: Array
+    count_variances: Array
     """Variance of Σ t̃ of a site, length S: the variance of its number of participants in the
     second group, given the released count. 0 for a slope."""
 
     def among(self, persons: Array) -> Centring:
         """Return the centring of the sites that answered, which have ``persons`` above 0."""
-        there = np.where(persons > 0, self.doubts, 0.0)
-        return replace(self, groups=replace(self.groups, persons=persons), doubts=there)
+        variances = np.where(persons > 0, self.count_variances, 0.0)
+        return replace(
+            self, groups=replace(self.groups, persons=persons), count_variances=variances
+        )
 
     @property
     def information(self) -> tuple[float, float]:
@@ -54,14 +56,14 @@ class Centring:
     @property
     def offsets(self) -> float:
         """Σ a_s² v_s: variance of T from errors of counts, relative to that of sites' levels."""
-        return float(self.weights**2 @ self.doubts)
+        return float(self.weights**2 @ self.count_variances)
 
 
 def count_sentences(plan: Glm) -> tuple[str, ...]:
     """Return a sentence on the release of the groups' numbers of participants, if any."""
     if plan.columns.slope:
         return ()
-    noise = COUNT_NOISE * plan.shape.noise / math.sqrt(plan.choice.shares["counts"])
+    noise = COUNT_NOISE * plan.shape.noise / math.sqrt(plan.clipping.shares["counts"])
     sentence = (
         f"Each site's number of participants of '{_group(plan)}' is released with noise of "
         f"about {noise:.2g} participants; the privacy guarantee covers it."
@@ -69,13 +71,13 @@ def count_sentences(plan: Glm) -> tuple[str, ...]:
     return (sentence,)
 
 
-def counted_sentences(plan: Glm, there: Centring) -> tuple[str, ...]:
+def counted_sentences(plan: Glm, centring: Centring) -> tuple[str, ...]:
     """Return a warning if released counts clearly contradict the shares that the study expects."""
-    groups = there.groups
-    persons = np.maximum(there.groups.persons, 1)
+    groups = centring.groups
+    persons = np.maximum(centring.groups.persons, 1)
     found = groups.proportions
     expected = plan.groups.proportions
-    noise = np.sqrt(there.doubts) / persons
+    noise = np.sqrt(centring.count_variances) / persons
     far = (np.abs(found - expected) > np.maximum(_FAR, _CLEARLY * noise)) & (groups.persons > 0)
     if plan.columns.slope or not far.any():
         return ()
@@ -101,7 +103,7 @@ def _group(plan: Glm) -> str:
 
 def expected_centring(plan: Glm) -> Centring:
     """Return the centring by the groups that the study expects."""
-    return Centring(plan.groups, plan.choice.weights, np.zeros(len(plan.groups.persons)))
+    return Centring(plan.groups, plan.clipping.weights, np.zeros(len(plan.groups.persons)))
 
 
 def counted_centring(
@@ -116,10 +118,10 @@ def counted_centring(
     total = float(persons.sum())
     halves = bound.split(release.values * total)["counts"]
     noise = COUNT_NOISE * bound.deviations(release.deviation * total)["counts"]
-    found, doubts = estimate_proportions(
+    found, count_variances = estimate_proportions(
         halves + persons / 2, persons, plan.groups.proportions, noise
     )
     everybody = plan.groups.persons
-    missing = np.where(persons > 0, doubts, np.square(everybody) / 4)
-    weights = capped_weights(found, plan.choice.contrast_reach)
+    missing = np.where(persons > 0, count_variances, np.square(everybody) / 4)
+    weights = capped_weights(found, plan.clipping.contrast_reach)
     return Centring(replace(plan.groups, proportions=found), weights, missing)

@@ -11,7 +11,7 @@ from consortium.algorithms.base import Serious, SiteData
 from consortium.algorithms.glm.entries import Columns
 from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.rows import rows_of, there_of
+from consortium.algorithms.glm.rows import present_rows, rows_of
 from consortium.base.array import Array
 from consortium.base.formatting import number
 
@@ -60,14 +60,14 @@ def _fractions(columns: Columns, data: SiteData) -> Array:
     """Return the fraction of each unit's rows in the second group, for units that have any."""
     table, many = rows_of(data)
     rows = table[columns.group.row].reshape(many, -1)
-    there = (~np.isnan(rows)).sum(axis=0)
+    present = (~np.isnan(rows)).sum(axis=0)
     above = (rows > columns.threshold).sum(axis=0)
-    return np.asarray(above[there > 0] / there[there > 0])
+    return np.asarray(above[present > 0] / present[present > 0])
 
 
 def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Return a warning that names the columns that are constant."""
-    table = there_of(data)
+    table = present_rows(data)
     explaining = [e for e in (columns.group, *columns.covariates_of) if not e.levels]
     taken = columns.products.take(table, np.array([e.row for e in explaining], dtype=np.int64))
     values = {entry.label: own for entry, own in zip(explaining, taken, strict=True)}
@@ -85,7 +85,7 @@ def compare_values(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Return a warning on the covariate in which groups differ more than expected, if any."""
-    table = there_of(data)
+    table = present_rows(data)
     places = [e.row for e in columns.covariates_of]
     second = table[columns.group.row] > columns.threshold
     few = min(int(second.sum()), int((~second).sum()))
@@ -108,7 +108,7 @@ def compare_gaps(parameters: GlmParameters, columns: Columns, data: SiteData) ->
 
 def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Return a warning on outcomes with a long tail, which clipping may cut unequally by group."""
-    table = there_of(data)[columns.outcomes]
+    table = present_rows(data)[columns.outcomes]
     if table.shape[1] < _FEW:
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows
@@ -128,7 +128,7 @@ def compare_tails(columns: Columns, data: SiteData) -> tuple[str, ...]:
 
 def compare_norms(parameters: GlmParameters, columns: Columns, data: SiteData) -> tuple[str, ...]:
     """Return warnings on outcomes that contradict the stated norms, with both numbers of one."""
-    table = there_of(data)[columns.outcomes]
+    table = present_rows(data)[columns.outcomes]
     if table.shape[1] < _FEW:
         return ()
     with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # of empty rows

@@ -10,12 +10,13 @@ from functools import cached_property
 
 import numpy as np
 
-from consortium.algorithms.glm.choice import (
+from consortium.algorithms.glm.clipping import (
     BALANCE_SHARE,
     CLIPPED,
     COLUMN_SHARE,
     DIVISOR_SHARE,
     PRODUCTS_SHARE,
+    RESIDUAL_VARIANCE,
     SLOPE_DIVISOR_SHARE,
     SLOPE_REACHES,
     SLOPE_TAIL_SHARES,
@@ -25,14 +26,13 @@ from consortium.algorithms.glm.choice import (
     TAIL_SHARES,
     TOUCHED,
     UNITS_SHARE,
-    WITHIN,
-    ChosenBound,
+    Clipping,
     cut_of,
     slope_left,
     tail_of,
 )
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, UNCUT
-from consortium.algorithms.glm.groups import SLOPE_WITHIN, Groups
+from consortium.algorithms.glm.groups import PLANNED_WITHIN, Groups
 from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE
 from consortium.algorithms.glm.kernels.covariate_adjustment import (
     LEAST_KEPT,
@@ -46,21 +46,21 @@ from consortium.base.array import Array
 _MOST_FOR_MEANS = 0.3  # largest share of a slope's budget
 _SHARED_EFFECT = 0.3  # public standard deviations: its loss by clipping counts as an error
 _MOST_SMOOTH = 1.5  # largest h of a smooth basis
-_MOST_LOST = 0.13  # largest share of such an effect that clipping may remove
+_MOST_SHARED_LOSS = 0.13  # largest share of such an effect that clipping may remove
 _LEAST_GAP = 0.02
 _USUAL_GAP = 0.3
 
 
-def _loss(choice: ChosenBound, outcomes: int) -> float:
+def _loss(clipping: Clipping, outcomes: int) -> float:
     """Return the squared error of a bound, with the biases from clipping as further errors.
 
     Clipping reduces an effect that all outcomes have in common, and removes long tails. Clipping
     the weights of a slope gives participants far from the mean less weight, which changes a slope
     that is not linear.
     """
-    bent = (1 - choice.left[0]) / 2
-    tail = tail_of(choice.height, outcomes) if outcomes else 0.0
-    return choice.error**2 + _SHARED_EFFECT**2 * (choice.lost**2 + bent**2) + tail**2
+    bent = (1 - clipping.left[0]) / 2
+    tail = tail_of(clipping.height, outcomes) if outcomes else 0.0
+    return clipping.error**2 + _SHARED_EFFECT**2 * (clipping.lost**2 + bent**2) + tail**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Design:
     groups: Groups
     noise: float
     """Standard deviation of the noise over the sensitivity, of a release with the whole budget."""
-    likeness: OutcomeCorrelation
+    outcome_correlation: OutcomeCorrelation
     """R, stated correlation of the outcomes."""
     gap: float
     explained: float
@@ -134,7 +134,7 @@ class Design:
     @property
     def root(self) -> float:
         """g, trace of R^½ divided by V."""
-        return self.likeness.root
+        return self.outcome_correlation.root
 
     @property
     def slope(self) -> float:
@@ -170,15 +170,15 @@ class Design:
         gap : float
             Difference of the groups in one covariate, in its standard deviations.
         """
-        choice = self.choice
-        sampling, privacy, leak = choice.parts
+        clipping = self.clipping
+        sampling, privacy, leak = clipping.parts
         if self.noise == 0 or self.groups.slope or not self.covariates:
-            return choice.parts
-        costs = self._costs(choice.norm, choice.contrast_reach, choice.weights)
-        before = self._leak(costs, choice.shares, choice.weights)
+            return clipping.parts
+        costs = self._costs(clipping.norm, clipping.contrast_reach, clipping.weights)
+        before = self._leak(costs, clipping.shares, clipping.weights)
         grown = (self._slope_at(gap) / self.slope) ** 2
         costs |= {name: grown * costs[name] for name in ("moment", "means") if name in costs}
-        leak *= self._leak(costs, choice.shares, choice.weights) / before
+        leak *= self._leak(costs, clipping.shares, clipping.weights) / before
         left = (1 - self.explained_at(gap)) / (1 - self.expected_explained)
         return sampling / left, privacy / left**2, leak / left**2
 
@@ -186,20 +186,20 @@ class Design:
     def product_reach(self) -> float:
         """Clipping norm of a participant's covariates times the contrast."""
         if not self.groups.slope:
-            return self.choice.contrast_reach * self.covariate_reach
+            return self.clipping.contrast_reach * self.covariate_reach
         return self.slope_product_reach
 
     @cached_property
-    def choice(self) -> ChosenBound:
+    def clipping(self) -> Clipping:
         """Clipping bound with the smallest error, including the bias from clipping.
 
         Without noise nothing is clipped, because bounds then cost nothing.
         """
         if self.noise == 0:
             return self._without_clipping
-        shared = self.likeness.shared
+        shared = self.outcome_correlation.shared
         heights = [h for h in CLIPPED if h <= _MOST_SMOOTH or not self._smooth]
-        allowed = [h for h in heights if TOUCHED[h] * shared <= _MOST_LOST] or [max(heights)]
+        allowed = [h for h in heights if TOUCHED[h] * shared <= _MOST_SHARED_LOSS] or [max(heights)]
         reaches = SLOPE_REACHES if self.groups.slope else (None,)
         tried = [self.at_height(height, reach) for height in allowed for reach in reaches]
         return min(tried, key=lambda each: _loss(each, 0 if self._smooth else self.outcomes))
@@ -207,7 +207,7 @@ class Design:
     @property
     def _smooth(self) -> bool:
         """Whether fewer numbers than outcomes are released. Few of these have long tails."""
-        return self.likeness.released < self.outcomes
+        return self.outcome_correlation.released < self.outcomes
 
     @property
     def outcome_limit(self) -> float:
@@ -224,7 +224,7 @@ class Design:
         """Factor on bounds without noise, large enough that nothing is clipped."""
         return UNCUT if self.noise == 0 else 1.0
 
-    def at_height(self, height: float, slope_reach: float | None = None) -> ChosenBound:
+    def at_height(self, height: float, slope_reach: float | None = None) -> Clipping:
         """Return the bound at ``height`` times the usual norm, with all values that follow from it.
 
         Parameters
@@ -252,19 +252,19 @@ class Design:
         privacy = (2 * reach * norm * noise) ** 2 * self.root / shares["effects"]
         leak = clip**2 * self._leak(costs, shares, weights)
         chance = (
-            WITHIN
-            * self.likeness.resolved
-            * (1.0 if self._smooth else cut_of(height, self.likeness.freedom))
+            RESIDUAL_VARIANCE
+            * self.outcome_correlation.resolved
+            * (1.0 if self._smooth else cut_of(height, self.outcome_correlation.freedom))
         )
         parts = chance * clip**2 * left[1] * squares, privacy, leak
         divisor = 0.97 * clip * left[0] * information
         if not groups.slope:
             divisor *= 1 - self.expected_explained
-        return ChosenBound(
+        return Clipping(
             height=height,
             clip=clip,
             left=left,
-            lost=TOUCHED[height] * self.likeness.shared,
+            lost=TOUCHED[height] * self.outcome_correlation.shared,
             contrast_reach=limit,
             reach=reach,
             divisor=COVARIATE_LIMIT * limit if groups.slope else reach,
@@ -322,8 +322,8 @@ class Design:
         if self.groups.slope:
             return leak
         noise = COUNT_NOISE * self.noise / math.sqrt(shares["counts"])
-        doubts = count_variances(self.groups.persons, noise)
-        return leak + SITE_VARIANCE * float(weights**2 @ doubts)
+        variances = count_variances(self.groups.persons, noise)
+        return leak + SITE_VARIANCE * float(weights**2 @ variances)
 
     def _hidden_of_means(self, share: float, weights: Array) -> float:
         """Return the site-level variance from shrunk column means, relative to their noise.
@@ -334,7 +334,7 @@ class Design:
         of means that are not shrunk. The correlation is a choice.
         """
         persons = self.groups.persons
-        between = 1 - SLOPE_WITHIN
+        between = 1 - PLANNED_WITHIN
         each = np.square(2 * self.covariate_reach * self.noise / persons) / share
         left = each / (between + each)
         weighted = weights * persons
@@ -381,10 +381,10 @@ class Design:
         return left_of_noise(self._kept(costs, shares), self.covariates)
 
     @property
-    def _without_clipping(self) -> ChosenBound:
-        largest = UNCUT * math.sqrt(self.outcomes) * self.likeness.stretch
+    def _without_clipping(self) -> Clipping:
+        largest = UNCUT * math.sqrt(self.outcomes) * self.outcome_correlation.stretch
         usual = self.at_height(max(CLIPPED))
-        cut = 1.0 if self._smooth else cut_of(usual.height, self.likeness.freedom)
+        cut = 1.0 if self._smooth else cut_of(usual.height, self.outcome_correlation.freedom)
         parts = (usual.parts[0] / usual.clip**2 / cut, 0.0, 0.0)
         return replace(
             usual,
@@ -411,7 +411,7 @@ class Design:
         limits = np.unique(np.concatenate([fair, np.linspace(0.5, 1.0, 11)]))
         each = groups.persons * groups.spread
         weights = np.broadcast_to(groups.weights(limits[:, None]), (len(limits), len(each)))
-        shared = (2 * norm * limits * noise) ** 2 * self.root / (WITHIN * clip**2)
+        shared = (2 * norm * limits * noise) ** 2 * self.root / (RESIDUAL_VARIANCE * clip**2)
         errors = (np.square(weights) @ each + shared) / np.square(weights @ each)
         return float(limits[int(np.argmin(errors))])
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from consortium.algorithms.base import PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
-from consortium.algorithms.glm.choice import (
+from consortium.algorithms.glm.clipping import (
     cut_of,
     touched_of,
 )
@@ -59,7 +59,7 @@ _FAR = 8.0
 _ALONE = 0.25  # share of the weights' imbalance that does not cancel against learned centres
 
 
-def expected_of(plan: Glm, there: Centring, learned: Learned) -> Expected:
+def expected_of(plan: Glm, centring: Centring, learned: Learned) -> Expected:
     """Return the values about the last round that are known before its sums are read.
 
     Variance of the adjustment: (k' σ_G² + σ_A² ‖γ‖² (p + 1)/(2p)) / ŝ², if each of p covariates
@@ -76,47 +76,51 @@ def expected_of(plan: Glm, there: Centring, learned: Learned) -> Expected:
     """
     adjustment = learned.adjustment
     noise = learned.noise
-    choice = plan.choice
+    clipping = plan.clipping
     slopes = adjustment.slopes
     left = left_of_noise(adjustment.kept, plan.covariates)
     counts = 0.0
     if plan.covariates and not plan.columns.slope:
         # A wrong count is confounded with the site's covariate means, which G does not contain.
-        counts = float(there.weights**2 * there.doubts @ np.square(adjustment.centres).mean(axis=1))
+        counts = float(
+            centring.weights**2
+            * centring.count_variances
+            @ np.square(adjustment.centres).mean(axis=1)
+        )
     moments = left * noise["contrast"] ** 2 + counts
     if plan.covariates:
         share = (plan.covariates + 1) / (2 * plan.covariates)
         moments += share * noise["moment"] ** 2 * float(slopes @ slopes)
     offsets = adjustment.squared(adjustment.levels)
-    persons = float(there.groups.persons.sum())
+    persons = float(centring.groups.persons.sum())
     unit = learned.spread
     divisor = adjustment.information * (1 - adjustment.explained)
-    information, squares = there.information
+    information, squares = centring.information
     if plan.design.grouped:
         squares *= adjustment.information / information
     squares *= 1 - adjustment.explained
     if plan.columns.slope:
-        divisor = choice.left[0] * unit * persons
-        squares = choice.left[1] * persons
-    parts = there.weights * there.groups.persons * there.groups.spread
+        divisor = clipping.left[0] * unit * persons
+        squares = clipping.left[1] * persons
+    parts = centring.weights * centring.groups.persons * centring.groups.spread
     return Expected(
-        divisor=choice.clip * divisor,
+        divisor=clipping.clip * divisor,
         squares=squares,
-        clip=choice.clip,
+        clip=clipping.clip,
         persons=persons,
         explained=plan.parameters.explained,
-        root=plan.likeness.roots / learned.norms.present**2,
+        root=plan.outcome_correlation.roots / learned.norms.present**2,
         adjustment_noise=moments / unit**2,
-        offset_noise=offsets / unit**2 + there.offsets,
+        offset_noise=offsets / unit**2 + centring.offsets,
         missed=float(learned.missed()),
         count_noise=counts,
-        unevenness=_unevenness(parts / max(parts.sum(), 1e-12), there.groups.persons / persons),
-        unsure=learned.norms.shares.unsure,
+        unevenness=_unevenness(parts / max(parts.sum(), 1e-12), centring.groups.persons / persons),
+        presence_variance=learned.norms.shares.relative_variance,
         touched=_touched(plan, learned),
-        cut=cut_of(choice.height, plan.likeness.freedom),
+        cut=cut_of(clipping.height, plan.outcome_correlation.freedom),
         bias=cut_bias(plan, learned),
         width=float(
-            np.hypot(PRIOR_WIDTH, learned.norms.doubt / 2)
+            np.hypot(PRIOR_WIDTH, learned.norms.log_square_error / 2)
         ),  # c depends on the learned scale
     )
 
@@ -159,7 +163,7 @@ def _touched(plan: Glm, learned: Learned) -> float:
     learned centre may still be off, and more participants are clipped. The 8 is a choice.
     """
     far = float(np.mean(np.square(learned.norms.shift))) / learned.norms.factor**2
-    usual = touched_of(plan.choice.height, plan.likeness.freedom)
+    usual = touched_of(plan.clipping.height, plan.outcome_correlation.freedom)
     return 1 - (1 - usual) * float(np.exp(-far / _FAR))
 
 
@@ -169,21 +173,21 @@ class ContrastRound:
     def __init__(
         self,
         plan: Glm,
-        there: Centring,
+        centring: Centring,
         learned: Learned,
         stage: PlannedRelease,
         release: Release,
     ) -> None:
         self.plan = plan
-        self.there = there
-        persons = there.groups.persons
+        self.centring = centring
+        persons = centring.groups.persons
         total = float(persons.sum())
         present = learned.norms.present
         sums, noise = sums_in(stage, release, total)
-        scale = plan.choice.reach**2 * total / pair_weight(persons)
+        scale = plan.clipping.reach**2 * total / pair_weight(persons)
         rows = sums["effects"].reshape(plan.rows, -1).T
         # A participant who lacks an outcome adds 0, so the sum is divided by the share present.
-        self.rows = plan.likeness.decode(rows).T / present
+        self.rows = plan.outcome_correlation.decode(rows).T / present
         self.tails = self._lost(sums, noise, learned)
         self.rows += self.tails.shift
         averages = plan.columns.averages
@@ -220,7 +224,7 @@ class ContrastRound:
         if self.plan.shape.noise == 0:
             return math.inf
         largest, _ = clips_in(block_of(stage, "squares"))
-        return self.plan.choice.reach**2 * float(self.there.groups.persons.sum()) * largest
+        return self.plan.clipping.reach**2 * float(self.centring.groups.persons.sum()) * largest
 
     def _take_means(
         self, sums: Mapping[str, Array], noise: Mapping[str, float], total: float
@@ -238,16 +242,16 @@ class ContrastRound:
     def _lost(self, sums: dict[str, Array], noise: dict[str, float], learned: Learned) -> LostTails:
         """Return the estimated loss of long tails by clipping; 0 if it is not released."""
         plan = self.plan
-        groups = self.there.groups
+        groups = self.centring.groups
         adjustment = learned.adjustment
         if "lost" not in sums:
             return no_tails(plan.outcomes, plan.rows)
         present = learned.norms.present
         persons = float(groups.persons.sum())
-        lost = plan.likeness.decode(sums["lost"][:, None])[:, 0] / present
+        lost = plan.outcome_correlation.decode(sums["lost"][:, None])[:, 0] / present
         tail = float(sums["tail"][0] / present.mean())
         if plan.columns.slope:
-            lean = lean_of_slope(persons, plan.choice.left[0], plan.choice.contrast_reach)
+            lean = lean_of_slope(persons, plan.clipping.left[0], plan.clipping.contrast_reach)
         else:
             part = float(groups.persons @ groups.proportions) / persons
             information = adjustment.information * (1 - adjustment.explained)
@@ -255,7 +259,9 @@ class ContrastRound:
         leans = [lean]
         if plan.rows > 1:
             leans += lean_of_others(persons, self._squares_of_others(adjustment))
-        return lost_tails(TailSums(lost, tail, sums["lean"], noise), plan.likeness, persons, leans)
+        return lost_tails(
+            TailSums(lost, tail, sums["lean"], noise), plan.outcome_correlation, persons, leans
+        )
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:
         """Return the effects on the means of groups of outcomes."""
@@ -282,18 +288,19 @@ class ContrastRound:
             found=found,
             adjustment=adjustment,
             correlation=correlation,
-            turned=self.plan.likeness.decode(averages.T),
+            turned=self.plan.outcome_correlation.decode(averages.T),
             offset=offset,
         )
 
     def coefficients(self, expected: Expected, found: Effects, learned: Learned) -> Coefficients:
         """Return all coefficients of the formula."""
-        factors = self.plan.importance, self._ratio, self.there.information[1]
         solved = solve_coefficients(
             rows=self.rows,
             adjustment=learned.adjustment,
             found=found,
-            weights=factors,
+            importance=self.plan.importance,
+            weight_ratio=self._weight_ratio,
+            squared_weights=self.centring.information[1],
             noise=learned.noise,
             expected=expected,
             tails=self.tails,
@@ -301,10 +308,10 @@ class ContrastRound:
         return replace(solved, values=solved.values + known_effects(self.plan, learned))
 
     @property
-    def _ratio(self) -> float:
+    def _weight_ratio(self) -> float:
         """Σ a² n / Σ a n."""
-        weights = self.there.weights
-        present = self.there.groups.persons
+        weights = self.centring.weights
+        present = self.centring.groups.persons
         return float(weights**2 @ present) / float(weights @ present)
 
     def _squares_of_others(self, adjustment: Adjustment) -> Array:
@@ -314,4 +321,4 @@ class ContrastRound:
         stabilized against noise.
         """
         moment = np.diag(np.linalg.pinv(adjustment.inverse, hermitian=True))
-        return np.asarray(self.plan.importance**2 * self._ratio * np.maximum(moment, 0.0))
+        return np.asarray(self.plan.importance**2 * self._weight_ratio * np.maximum(moment, 0.0))

@@ -8,8 +8,10 @@ import numpy as np
 
 from consortium.base.array import Array
 
-SLOPE_WITHIN = 0.8
-"""Usual share of a covariate's variance that is within sites."""
+PLANNED_WITHIN = 0.8
+"""Share of a covariate's variance within sites that a plan expects if the stated deviation is
+right. Estimates from a release have another prior, `covariate_adjustment._PRIOR_WITHIN`, that is
+lower: the stated deviation may also be too large."""
 _LEAST_WITHIN = 0.3
 
 
@@ -38,7 +40,7 @@ class Groups:
     slope: bool = False
     """Whether the contrast is of a column with limits, which has no groups. Weights are then 1, and
     the column's variance within sites takes the role of q (1 - q)."""
-    within: float = SLOPE_WITHIN
+    within: float = PLANNED_WITHIN
     """That variance: stated, remaining after declared means, or the usual one."""
 
     def knowing(self, means: Array) -> Groups:

@@ -22,7 +22,7 @@ from consortium.algorithms.glm.kernels.outcome_correlation import (
     SummedCorrelation,
 )
 from consortium.algorithms.glm.open_table import Curve
-from consortium.algorithms.glm.persons import standardize_outcomes
+from consortium.algorithms.glm.predictors import standardize_outcomes
 from consortium.algorithms.glm.rows import RowsTable, Table, WithinUnits
 from consortium.base.array import Array
 from consortium.privacy.clipping import clip_columns, clip_factors, column_norms, finite_values
@@ -105,7 +105,7 @@ class Outcomes:
     """Location and scale, length V."""
     limit: float
     """Limit of the outcomes, in standard deviations."""
-    likeness: OutcomeCorrelation
+    outcome_correlation: OutcomeCorrelation
     """R."""
     within: WithinUnits | None = None
     """Deviations of rows within units of several rows."""
@@ -127,15 +127,15 @@ class Outcomes:
         """Sums over each participant's outcomes."""
         many = self.table.shape[1] if self.within is None else len(self.within.weight)
         basis = 0
-        if isinstance(self.likeness, SummedCorrelation):
-            basis = self.likeness.released
+        if isinstance(self.outcome_correlation, SummedCorrelation):
+            basis = self.outcome_correlation.released
         differs = self.differs is not None
         heights = basis, 3 * differs, basis * differs
         total = OutcomeSums(*np.zeros((3, many)), *(np.zeros((rows, many)) for rows in heights))
         for rows in self._slices:
             self._add(total, rows)
-        if isinstance(self.likeness, SummedCorrelation):
-            return total._replace(squares=self.likeness.squares(total.basis))
+        if isinstance(self.outcome_correlation, SummedCorrelation):
+            return total._replace(squares=self.outcome_correlation.squares(total.basis))
         return total
 
     @property
@@ -146,7 +146,7 @@ class Outcomes:
     @cached_property
     def sizes(self) -> Array:
         """‖R^-¼u‖ of each participant."""
-        if isinstance(self.likeness, SummedCorrelation):
+        if isinstance(self.outcome_correlation, SummedCorrelation):
             return column_norms(self._basis[0])
         sums = self.sums
         return self._sizes(sums.squares, sums.outcomes, lambda part, _: part.turned)
@@ -159,7 +159,7 @@ class Outcomes:
         weights : array, length n
             w.
         """
-        if isinstance(self.likeness, SummedCorrelation):
+        if isinstance(self.outcome_correlation, SummedCorrelation):
             own = self._basis[0]
             added = self._added_basis[0]
             return column_norms(added), column_norms(weights * own + added)
@@ -242,7 +242,7 @@ class Outcomes:
         values, known, added = self._read(rows)
         last = rows.stop >= len(self)
         more = None
-        if isinstance(self.likeness, SummedCorrelation):
+        if isinstance(self.outcome_correlation, SummedCorrelation):
             own = self._of_basis(self._basis, rows, last)
             if added is not None:
                 more = self._of_basis(self._added_basis, rows, last)
@@ -253,13 +253,15 @@ class Outcomes:
         return OutcomePart(known, own, rows, last, more)
 
     def _coded(self, values: Array, sums: Array) -> Coded:
-        assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - for the type checker
-        return Coded(self.likeness.encode(values, sums / len(self)), lambda: values)
+        assert isinstance(self.outcome_correlation, EqualCorrelation)  # noqa: S101 - for the type checker
+        return Coded(self.outcome_correlation.encode(values, sums / len(self)), lambda: values)
 
     def _of_basis(self, basis: tuple[Array, Array], rows: slice, last: bool) -> Coded:
-        assert isinstance(self.likeness, SummedCorrelation)  # noqa: S101 - for the type checker
+        assert isinstance(self.outcome_correlation, SummedCorrelation)  # noqa: S101 - for the type checker
         numbers, left = basis
-        return Coded(numbers if last else numbers[:0], partial(self.likeness.maps, left, rows))
+        return Coded(
+            numbers if last else numbers[:0], partial(self.outcome_correlation.maps, left, rows)
+        )
 
     @cached_property
     def _basis(self) -> tuple[Array, Array]:
@@ -271,16 +273,16 @@ class Outcomes:
         return self._in_basis(self.sums.added_basis)
 
     def _in_basis(self, sums: Array) -> tuple[Array, Array]:
-        assert isinstance(self.likeness, SummedCorrelation)  # noqa: S101 - for the type checker
-        return self.likeness.weighed(sums), self.likeness.left(sums)
+        assert isinstance(self.outcome_correlation, SummedCorrelation)  # noqa: S101 - for the type checker
+        return self.outcome_correlation.weighed(sums), self.outcome_correlation.left(sums)
 
     def _sizes(
         self, squares: Array, sums: Array, turned: Callable[[OutcomePart, Array], Array]
     ) -> Array:
         """Return norms of R^-¼ u for columns with these sums, or computed in chunks."""
         if self._step < len(self):
-            assert isinstance(self.likeness, EqualCorrelation)  # noqa: S101 - for the type checker
-            found = self.likeness.encoded_norms(squares, sums / len(self))
+            assert isinstance(self.outcome_correlation, EqualCorrelation)  # noqa: S101 - for the type checker
+            found = self.outcome_correlation.encoded_norms(squares, sums / len(self))
             if np.isfinite(found).all():
                 return found
         none = np.zeros(0)
@@ -295,10 +297,10 @@ class Outcomes:
         if added is not None:
             for sums, each in zip(total.added, (added, added**2, added * values), strict=True):
                 sums += each.sum(axis=0)
-        if isinstance(self.likeness, SummedCorrelation):
-            self.likeness.add(total.basis, values, rows)
+        if isinstance(self.outcome_correlation, SummedCorrelation):
+            self.outcome_correlation.add(total.basis, values, rows)
             if added is not None:
-                self.likeness.add(total.added_basis, added, rows)
+                self.outcome_correlation.add(total.added_basis, added, rows)
 
     def _read(self, rows: slice) -> tuple[Array, Array, Array | None]:
         """Return u by row (by unit its mean), the mask of known values, and the rows' addition."""
@@ -309,7 +311,7 @@ class Outcomes:
         added = None
         if self.differs is not None:
             added = finite_values(self.within.product(self.differs, self.within.split(values)))
-        return means, np.broadcast_to(self.within.there, means.shape), added
+        return means, np.broadcast_to(self.within.present, means.shape), added
 
     @cached_property
     def _outcomes(self) -> Table | None:

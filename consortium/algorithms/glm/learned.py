@@ -105,8 +105,8 @@ def read_first_round(
     plan: Glm, centring: Centring, stage: PlannedRelease, release: Release
 ) -> Learned:
     """Return location, scale and covariate adjustment from the sums of the first round."""
-    there = centring.among(persons_in(plan, release))
-    persons = there.groups.persons
+    answered = centring.among(persons_in(plan, release))
+    persons = answered.groups.persons
     sums, noise = sums_in(stage, release, float(persons.sum()))
     norms = _norms(plan, persons, sums, noise)
     # One standard deviation is added, as noise would otherwise look like site differences.
@@ -114,7 +114,7 @@ def read_first_round(
     total = _total(plan, norms, kept, block_of(stage, "location").norm)
     start = plan.deviation
     columns = plan.columns
-    adjustment, own = _adjust(plan, there, sums, noise)
+    adjustment, own = _adjust(plan, answered, sums, noise)
     spread = 1.0
     if columns.slope:
         left = adjustment.information * (1 - adjustment.explained) / float(persons.sum())
@@ -147,9 +147,9 @@ def _total(plan: Glm, norms: LearnedNorms, kept: float, reach: float) -> float:
 
     It is at least the part within sites.
     """
-    usual = plan.outcomes * plan.likeness.root
-    about_start = squared_norm_ratio(max(kept, 0.0), reach, plan.likeness)
-    centre = float(np.square(plan.likeness.encode(norms.shift[:, None])).sum()) / usual
+    usual = plan.outcomes * plan.outcome_correlation.root
+    about_start = squared_norm_ratio(max(kept, 0.0), reach, plan.outcome_correlation)
+    centre = float(np.square(plan.outcome_correlation.encode(norms.shift[:, None])).sum()) / usual
     found = (about_start - centre) / norms.factor**2
     return float(np.clip(found, 1 - SITE_VARIANCE, _MOST_TOTAL))
 
@@ -166,7 +166,7 @@ def _norms(
     width = STATED_WIDTH if plan.in_stated_units else MISSING_WIDTH
     return learn_norms(
         sums=look,
-        likeness=plan.likeness,
+        outcome_correlation=plan.outcome_correlation,
         persons=float(persons.sum()),
         pairs=pairs,
         width=width,
@@ -188,10 +188,10 @@ def _shares(
 
 
 def _adjust(
-    plan: Glm, there: Centring, sums: dict[str, Array], noise: dict[str, float]
+    plan: Glm, centring: Centring, sums: dict[str, Array], noise: dict[str, float]
 ) -> tuple[Adjustment, dict[str, float]]:
     """Return the covariate adjustment and its noise; nothing is adjusted without covariates."""
-    persons = there.groups.persons
+    persons = centring.groups.persons
     hidden = plan.hidden
     p = plan.covariates
     means = np.zeros((len(persons), len(hidden)))
@@ -205,7 +205,7 @@ def _adjust(
         noise=own,
         column=float(sums["column"][0]) if plan.columns.slope else None,
     )
-    information = there.information[0]
+    information = centring.information[0]
     if plan.design.grouped and not plan.columns.slope:
         information = max(float(sums["column"][0]), _LEAST_INFORMATION * information)
-    return adjust(covariates, persons, there.weights, information), own
+    return adjust(covariates, persons, centring.weights, information), own

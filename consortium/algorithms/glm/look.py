@@ -19,12 +19,12 @@ from consortium.algorithms.glm.in_parts import (
     factors_within,
     person_columns,
 )
-from consortium.algorithms.glm.persons import (
-    Persons,
+from consortium.algorithms.glm.predictors import (
+    Predictors,
     curve_of,
-    persons_of,
+    group_predictors,
     sides_of,
-    sloped_persons_of,
+    slope_predictors,
 )
 from consortium.algorithms.glm.ring import most_log_in, ring_of
 from consortium.algorithms.glm.rows import WithinUnits, rows_of
@@ -68,11 +68,11 @@ def glm_norms(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) -> Ar
     array, length V + 2, and p + p (p + 1) / 2 + S p with covariates
     """
     with np.errstate(all="ignore"):
-        people = persons_of(plan, data, query)
-        found = _look(plan, data, bound, people)
-        found |= _covariates(plan, query, bound, people, people.covariates)
-        if people.within is not None:
-            found |= _squares(people, people.weight, bound.block("column").norm)
+        predictors = group_predictors(plan, data, query)
+        found = _look(plan, data, bound, predictors)
+        found |= _covariates(plan, query, bound, predictors, predictors.covariates)
+        if predictors.within is not None:
+            found |= _squares(predictors, predictors.weight, bound.block("column").norm)
         return bound.join(found)
 
 
@@ -84,24 +84,26 @@ def glm_slope_norms(plan: Glm, data: SiteData, query: Query, bound: BlocksBound)
     array, length V + 3, and p + p (p + 1) / 2 + S (p + 1)
     """
     with np.errstate(all="ignore"):
-        people = sloped_persons_of(plan, data, query)
-        columns = np.vstack([people.contrast, people.covariates])
-        found = _look(plan, data, bound, people)
-        found |= _covariates(plan, query, bound, people, columns)
-        return bound.join(found | _squares(people, 1.0, bound.block("column").norm))
+        predictors = slope_predictors(plan, data, query)
+        columns = np.vstack([predictors.contrast, predictors.covariates])
+        found = _look(plan, data, bound, predictors)
+        found |= _covariates(plan, query, bound, predictors, columns)
+        return bound.join(found | _squares(predictors, 1.0, bound.block("column").norm))
 
 
-def _squares(people: Persons, weight: float, most: float) -> dict[str, Array]:
+def _squares(predictors: Predictors, weight: float, most: float) -> dict[str, Array]:
     """Return the mean of <t, t>, clipped."""
-    squares = np.square(people.contrast)
-    if people.within is not None:
-        own = people.within.contrast
-        squares = squares + people.within.product(own, own[None])[0]
+    squares = np.square(predictors.contrast)
+    if predictors.within is not None:
+        own = predictors.within.contrast
+        squares = squares + predictors.within.product(own, own[None])[0]
     squares = clip_values(weight * squares, 0.0, most)
     return {"column": np.asarray(squares.sum() / len(squares))}
 
 
-def _look(plan: Glm, data: SiteData, blocks: BlocksBound, people: Persons) -> dict[str, Array]:
+def _look(
+    plan: Glm, data: SiteData, blocks: BlocksBound, predictors: Predictors
+) -> dict[str, Array]:
     """Return means of f R^-¼u, of f, and of logarithms of pairs' squared distances."""
     columns = plan.columns
     outcomes = Outcomes(
@@ -110,11 +112,11 @@ def _look(plan: Glm, data: SiteData, blocks: BlocksBound, people: Persons) -> di
         location=columns.location,
         scales=plan.deviation,
         limit=_FARTHEST,
-        likeness=plan.likeness,
-        within=people.within,
-        curve=curve_of(plan, people),
+        outcome_correlation=plan.outcome_correlation,
+        within=predictors.within,
+        curve=curve_of(plan, predictors),
     )
-    kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
+    kept = predictors.kept & (outcomes.present >= 1 - plan.most_missing)
     reach = blocks.block("location").norm
     most = most_log_in(blocks.block("size"))
     one, other = ring_of(data.person_hashes)
@@ -135,7 +137,7 @@ def _look(plan: Glm, data: SiteData, blocks: BlocksBound, people: Persons) -> di
         return found | missing
 
     sums = outcomes.sum_clipped(of_part, {name: blocks.block(name).norm for name in names})
-    usual = 2 * len(outcomes) * outcomes.likeness.root
+    usual = 2 * len(outcomes) * outcomes.outcome_correlation.root
     apart = np.sum(list(squares.values()), axis=0) / usual
     logs = np.clip(np.log(np.maximum(apart, _LEAST_DISTANCE)), -most, most)
     parts = {
@@ -147,12 +149,12 @@ def _look(plan: Glm, data: SiteData, blocks: BlocksBound, people: Persons) -> di
 
 
 def _covariates(
-    plan: Glm, query: Query, blocks: BlocksBound, people: Persons, columns: Array
+    plan: Glm, query: Query, blocks: BlocksBound, predictors: Predictors, columns: Array
 ) -> dict[str, Array]:
     """Return means of covariates times the contrast, of their moment, and by site, as planned."""
     planned = {block.name: block for block in blocks.blocks}
-    count = len(people.contrast)
-    x = people.covariates
+    count = len(predictors.contrast)
+    x = predictors.covariates
     found = dict[str, Array]()
     if "means" in planned:
         released = columns[plan.hidden]
@@ -160,13 +162,13 @@ def _covariates(
         means[query.site] = clip_columns(released, planned["means"].norm).sum(axis=1) / count
         found["means"] = means
     if "contrast" in planned:
-        products = people.weight * people.contrast * x
-        weighted = np.sqrt(people.weight) * x
-        if people.within is not None:
-            within = people.within
+        products = predictors.weight * predictors.contrast * x
+        weighted = np.sqrt(predictors.weight) * x
+        if predictors.within is not None:
+            within = predictors.within
             own = within.product(within.contrast, within.covariates)
-            products = products + people.weight * own
-            weighted = _all_rows(weighted, people.weight, within, planned["moment"].norm)
+            products = products + predictors.weight * own
+            weighted = _all_rows(weighted, predictors.weight, within, planned["moment"].norm)
         found["contrast"] = clip_columns(products, planned["contrast"].norm).sum(axis=1) / count
         moment = mean_packed_square(weighted, planned["moment"].norm)
         found["moment"] = moment * (weighted.shape[1] / count)

@@ -35,7 +35,11 @@ def methods_text(plan: Glm, learned: Learned, persons: Array) -> str:
     sentences = (
         _model(plan, persons),
         _units(plan, learned),
-        *((_basis(plan.likeness),) if isinstance(plan.likeness, BasisCorrelation) else ()),
+        *(
+            (_basis(plan.outcome_correlation),)
+            if isinstance(plan.outcome_correlation, BasisCorrelation)
+            else ()
+        ),
         *((_open(plan, plan.open),) if plan.open is not None else ()),
         *((_clipping(plan),) if plan.shape.noise > 0 else ()),
         _sites(plan),
@@ -48,19 +52,19 @@ def methods_text(plan: Glm, learned: Learned, persons: Array) -> str:
 
 def _model(plan: Glm, persons: Array) -> str:
     parameters = plan.parameters
-    there = int((persons > 0).sum())
+    answering = int((persons > 0).sum())
     group = plan.columns.group
     asked = f"how the outcome changes with {group.label}"
     if not plan.columns.slope:
         one, other = group.compared
         asked = f"the difference of '{one}' from '{other}'" if one else f"that of {group.label}"
     every = " Every other coefficient was also released." if parameters.importance else ""
-    likeness = plan.likeness
-    what = likeness.places if isinstance(likeness, BasisCorrelation) else "outcomes"
+    basis = plan.outcome_correlation
+    what = basis.places if isinstance(basis, BasisCorrelation) else "outcomes"
     return (
         f"Each of {plan.outcomes:,} {what} was regressed on {_listed(parameters.terms)} by "
         f"least squares, with a constant of its own for every site, over "
-        f"{_units_of(parameters, int(persons.sum()))} at {count(there, 'site')}. The contrast "
+        f"{_units_of(parameters, int(persons.sum()))} at {count(answering, 'site')}. The contrast "
         f"'{parameters.contrast}' is {asked}.{every}"
     )
 
@@ -104,19 +108,19 @@ def _units(plan: Glm, learned: Learned) -> str:
     )
 
 
-def _basis(likeness: BasisCorrelation) -> str:
+def _basis(basis: BasisCorrelation) -> str:
     return (
-        f"The images have a stated smoothness of {number(likeness.smoothness)} mm (full width at "
-        f"half maximum). The coefficients of {count(likeness.released, 'map')} were released, an "
-        f"orthonormal basis of {likeness.described} with a shortest wavelength of "
-        f"{number(likeness.cutoff)} mm, and statistics of all {likeness.places} were computed from "
+        f"The images have a stated smoothness of {number(basis.smoothness)} mm (full width at "
+        f"half maximum). The coefficients of {count(basis.released, 'map')} were released, an "
+        f"orthonormal basis of {basis.described} with a shortest wavelength of "
+        f"{number(basis.cutoff)} mm, and statistics of all {basis.places} were computed from "
         "them: effects and intervals are those of images that were smoothed by this basis."
     )
 
 
 def _open(plan: Glm, found: OpenNorms) -> str:
     labels = [plan.columns.group.label, *(e.label for e in plan.columns.covariates_of)]
-    known = [label for label, there in zip(labels, found.fit.varied, strict=True) if there]
+    known = [label for label, varies in zip(labels, found.fit.varied, strict=True) if varies]
     curve = ""
     if known:
         curve = (
@@ -139,12 +143,12 @@ def _open(plan: Glm, found: OpenNorms) -> str:
 
 def _clipping(plan: Glm) -> str:
     weighed = "the inverse fourth root of their covariance"
-    if not isinstance(plan.likeness, BasisCorrelation):
+    if not isinstance(plan.outcome_correlation, BasisCorrelation):
         correlation = number(plan.parameters.norms.correlation)
         weighed = f"the inverse fourth root of their stated correlation ({correlation})"
     if plan.open is not None:
         weighed = "the inverse fourth root of their correlation in the open cohort"
-        if isinstance(plan.likeness, EqualCorrelation):
+        if isinstance(plan.outcome_correlation, EqualCorrelation):
             weighed += f" (mean {correlation})"
     columns = ""
     tails = ""
@@ -159,7 +163,7 @@ def _clipping(plan: Glm) -> str:
         columns = f" Predictors were clipped together to a norm of at most {reach}."
     return (
         f"A participant's outcomes, weighted by {weighed} and multiplied by the participant's "
-        f"weight in the contrast, were clipped to a norm of at most {plan.choice.height:g} "
+        f"weight in the contrast, were clipped to a norm of at most {plan.clipping.height:g} "
         "times the usual norm; effects were divided by a released sum that was clipped in the "
         f"same way.{columns}{tails}"
     )
@@ -174,7 +178,7 @@ def _sites(plan: Glm) -> str:
     noise = ", which was released with noise and shrunk to its usual value in proportion to noise"
     none = int(((plan.groups.spread == 0) & (plan.groups.persons > 0)).sum())
     useless = f"; {count(none, 'site')} of one group only contributed nothing to it" if none else ""
-    capped = plan.shape.noise > 0 and bool((plan.choice.weights < 1).any())
+    capped = plan.shape.noise > 0 and bool((plan.clipping.weights < 1).any())
     lighter = "; sites of unequal groups weigh less" if capped else ""
     return (
         f"The contrast's column was centred {centred}{noise if noisy else ''}, so sites' own "

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.centring import Centring
-from consortium.algorithms.glm.choice import BALANCE_SHARE, WITHIN, clipped_at
+from consortium.algorithms.glm.clipping import BALANCE_SHARE, RESIDUAL_VARIANCE, clipped_at
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.kernels.contrast_regression import (
@@ -86,15 +86,15 @@ def forecast_power(plan: Glm, gap: float | None = None) -> Forecast:
     gap : float, optional
         Difference of the groups in a covariate (default: that of the plan).
     """
-    choice = plan.choice
+    clipping = plan.clipping
     groups = plan.groups
     gap = plan.parameters.gap if gap is None else gap
-    information, squares = groups.information(choice.weights)
+    information, squares = groups.information(clipping.weights)
     sampling, privacy, leak = plan.design.parts_at(gap)
     left = 1.0 if plan.columns.slope or not plan.covariates else 1 - plan.design.explained_at(gap)
     own, varied = _squares_of(plan, groups, plan.lift)
-    whole = choice.weights @ own / information
-    chance = choice.weights**2 @ varied / squares
+    whole = clipping.weights @ own / information
+    chance = clipping.weights**2 @ varied / squares
     divisor = (whole if plan.columns.slope else whole**2) / _unit(plan) ** 2
     sampling *= float(chance / whole if plan.columns.slope else chance)  # a slope's w are over ŝ
     sampling, privacy, leak = (float(part / divisor) for part in (sampling, privacy, leak))
@@ -107,7 +107,7 @@ def forecast_power(plan: Glm, gap: float | None = None) -> Forecast:
         alone=_alone(plan, groups, left),
         detectable=DETECTABLE * error,
         effective=4 * information**2 / squares,
-        kept=min(plan.likeness.kept, 1.0),
+        kept=min(plan.outcome_correlation.kept, 1.0),
     )
 
 
@@ -129,7 +129,9 @@ def _alone(plan: Glm, groups: Groups, left: float) -> float:
     if len(groups.persons) < 2:
         return math.inf
     most = max(float(_squares_of(plan, groups, math.inf)[0].max()), _LEAST_PERSONS)
-    return _unit(plan) * math.sqrt(WITHIN * plan.likeness.resolved / (left * most))
+    return _unit(plan) * math.sqrt(
+        RESIDUAL_VARIANCE * plan.outcome_correlation.resolved / (left * most)
+    )
 
 
 def _squares_of(plan: Glm, groups: Groups, lift: float) -> tuple[Array, Array]:
@@ -154,28 +156,28 @@ def update_forecast(plan: Glm, learned: Learned, centring: Centring) -> Forecast
     The largest site is compared with its counted groups and the same covariate adjustment: the part
     of the contrast that covariates explain raises both standard errors.
     """
-    choice = plan.choice
+    clipping = plan.clipping
     design = plan.design
     before = forecast_power(plan)
     expected = expected_of(plan, centring, learned)
     balance = 0.0 if plan.parameters.smooth else expected_balance(expected)
     if balance and not plan.columns.slope:  # a slope's weights are clipped and seldom sum to 0
-        noise = (2 * choice.reach * design.noise) ** 2 / BALANCE_SHARE
+        noise = (2 * clipping.reach * design.noise) ** 2 / BALANCE_SHARE
         kept = float(shrinkage_factor(balance, noise))
         balance *= 1 - kept**2
-    noise = (2 * choice.reach * choice.norm * design.noise) ** 2 * design.root
+    noise = (2 * clipping.reach * clipping.norm * design.noise) ** 2 * design.root
     total = max(learned.total / _TOTAL_OFF, 1.0)
     sites = max(total - (1 - SITE_VARIANCE), SITE_VARIANCE)
     clip = clipped_at(_height_now(plan, learned, centring) / math.sqrt(total))
     parts = (
-        WITHIN * plan.likeness.resolved * expected.cut * expected.squares,
-        noise / choice.shares["effects"] / clip**2,
+        RESIDUAL_VARIANCE * plan.outcome_correlation.resolved * expected.cut * expected.squares,
+        noise / clipping.shares["effects"] / clip**2,
         expected.explained * expected.adjustment_noise
         + sites * expected.offset_noise
-        + (expected.bias * _PLANNED * expected.divisor / choice.clip) ** 2
-        + balance / choice.clip**2 * imbalance_variance(sites, expected.missed, expected),
+        + (expected.bias * _PLANNED * expected.divisor / clipping.clip) ** 2
+        + balance / clipping.clip**2 * imbalance_variance(sites, expected.missed, expected),
     )
-    divisor = (_PLANNED * expected.divisor / choice.clip / _unit(plan)) ** 2
+    divisor = (_PLANNED * expected.divisor / clipping.clip / _unit(plan)) ** 2
     sampling, privacy, leak = (part / divisor for part in parts)
     error = math.sqrt(sampling + privacy + leak)
     left = 1 - learned.adjustment.explained
@@ -198,15 +200,15 @@ def _height_now(plan: Glm, learned: Learned, centring: Centring) -> float:
     The weight of a participant bounds the norm. Sites with equal groups have a margin, and
     covariates in which groups differ use a part of it.
     """
-    choice = plan.choice
+    clipping = plan.clipping
     groups = centring.groups
     weights = centring.weights
     if plan.columns.slope:
-        return choice.height
+        return clipping.height
     information = weights * groups.persons * groups.spread
     usual = float(information @ (weights * groups.largest)) / max(information.sum(), 1e-12)
     lengths = math.hypot(usual, *learned.adjustment.slopes)
-    return choice.height * choice.reach / lengths if lengths > 0 else choice.height
+    return clipping.height * clipping.reach / lengths if lengths > 0 else clipping.height
 
 
 def why_hopeless_now(plan: Glm, learned: Learned, centring: Centring) -> str:
@@ -226,7 +228,7 @@ def why_hopeless_now(plan: Glm, learned: Learned, centring: Centring) -> str:
     adjustment = learned.adjustment
     known = replace(adjustment, confounded=np.zeros_like(adjustment.confounded))
     found = update_forecast(plan, replace(learned, adjustment=known), centring)
-    factor = learned.ratio * math.exp(-learned.norms.doubt / 2)
+    factor = learned.ratio * math.exp(-learned.norms.log_square_error / 2)
     corrected = replace(found, detectable=max(factor, 1.0) * found.detectable)
     sure = replace(
         corrected, error=_SURE * corrected.error, detectable=_SURE * corrected.detectable
@@ -279,7 +281,7 @@ def _error_of_uneven_groups(plan: Glm, found: Forecast) -> float:
     second, first = (_RATIO**2, 1.0) if share < 0.5 else (1.0, _RATIO**2)
     mean = share * second + (1 - share) * first
     each = groups.proportions * first + (1 - groups.proportions) * second
-    information = plan.choice.weights**2 * groups.persons * groups.spread
+    information = plan.clipping.weights**2 * groups.persons * groups.spread
     factor = float(information @ each) / (mean * float(information.sum()))
     return math.sqrt(factor * found.sampling + found.privacy + found.leak)
 

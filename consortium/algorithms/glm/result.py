@@ -12,20 +12,20 @@ from scipy.special import ndtri, stdtrit
 from consortium.algorithms import coverage
 from consortium.algorithms.base import Captions, Result, Table
 from consortium.algorithms.findings import ImageSet
+from consortium.algorithms.glm.biases import (
+    bias_sentences,
+    clipped_of,
+    contradicted_sentences,
+    possible_biases,
+    states_of,
+    withheld_by,
+)
 from consortium.algorithms.glm.centring import (
     Centring,
     count_sentences,
     counted_sentences,
 )
 from consortium.algorithms.glm.declared import declared_sentences
-from consortium.algorithms.glm.doubts import (
-    clipped_of,
-    contradicted_sentences,
-    doubt_sentences,
-    doubts_of,
-    states_of,
-    withheld_by,
-)
 from consortium.algorithms.glm.estimation import known_effects
 from consortium.algorithms.glm.kernels.contrast_regression import Effects, Estimates
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
@@ -69,20 +69,20 @@ class FurtherFindings:
 
 
 def effects_result(
-    plan: Glm, found: Effects, learned: Learned, there: Centring, more: FurtherFindings
+    plan: Glm, found: Effects, learned: Learned, centring: Centring, more: FurtherFindings
 ) -> Result:
     """Return arrays, numbers, tables and captions of a finished study.
 
     Parameters
     ----------
-    there : Centring
+    centring : Centring
         Groups and weights of the sites that answered the last round.
     """
     parameters = plan.parameters
     each = found.each
-    doubts = doubts_of(plan, found, learned, there)
+    biases = possible_biases(plan, found, learned, centring)
     lacking = learned.norms.shares.withheld
-    withheld = withheld_by(doubts, plan.outcomes) | lacking
+    withheld = withheld_by(biases, plan.outcomes) | lacking
     significant = (each.q <= parameters.discoveries) & ~withheld
     own = _arrays(each, parameters.confidence, learned.unit)
     drawn_from = _of_maps(own, withheld)
@@ -101,16 +101,16 @@ def effects_result(
         **_basis(plan),
         "discoveries": int(significant.sum()),
         "withheld": int(withheld.sum()),
-        **_errors(plan, found, learned, there),
-        **_counted(plan, there),
+        **_errors(plan, found, learned, centring),
+        **_counted(plan, centring),
         **_learned(learned),
         "advice": "effects that all outcomes have in common are up to "
-        f"{100 * plan.choice.lost:.0f} % too small, because of clipping",
+        f"{100 * plan.clipping.lost:.0f} % too small, because of clipping",
     }
     error = float(numbers["mean_error"])
-    counted = counted_sentences(plan, there)
+    counted = counted_sentences(plan, centring)
     headline = (
-        *doubt_sentences(doubts, plan.outcomes),
+        *bias_sentences(biases, plan.outcomes),
         _headline(plan, significant, error, counted),
         *contradicted_sentences(plan, learned),
         *filter(None, [coverage.withheld_sentence(lacking)]),
@@ -120,9 +120,9 @@ def effects_result(
         " ".join(headline),
         " ".join([effect_meaning(plan), *remarks_of(plan)]),
         found=bool(significant.any()),
-        methods=methods_text(plan, learned, there.groups.persons),
+        methods=methods_text(plan, learned, centring.groups.persons),
     )
-    states = states_of(doubts, lacking)
+    states = states_of(biases, lacking)
     tables = {f"contrast-{parameters.contrast}": effects_table(plan, arrays, states)}
     tables |= _more(
         plan=plan,
@@ -150,7 +150,7 @@ def _with_open(plan: Glm, found: Effects, learned: Learned, withheld: Array) -> 
         opened=opened,
         error=fit.error,
         between=fit.between,
-        freedom=min(plan.likeness.freedom, plan.outcomes),
+        freedom=min(plan.outcome_correlation.freedom, plan.outcomes),
     )
     combined = {"with_open": both.values, "with_open_error": both.errors}
     return {"open": opened, **_published(combined, withheld)}
@@ -192,13 +192,13 @@ def _more(
 
 
 def _errors(
-    plan: Glm, found: Effects, learned: Learned, there: Centring
+    plan: Glm, found: Effects, learned: Learned, centring: Centring
 ) -> dict[str, float | int | str]:
     """Return the mean standard error and its components."""
     error = learned.unit * float(np.sqrt(np.mean(found.each.errors**2)))
     return {
         "mean_error": error,
-        "forecast_error": learned.ratio * update_forecast(plan, learned, there).error,
+        "forecast_error": learned.ratio * update_forecast(plan, learned, centring).error,
         "detectable": DETECTABLE * error,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": learned.adjustment.explained,
@@ -208,19 +208,19 @@ def _errors(
 
 def _basis(plan: Glm) -> dict[str, float | int | str]:
     """Return numbers on the smooth basis, if there is one."""
-    if not isinstance(plan.likeness, BasisCorrelation):
+    if not isinstance(plan.outcome_correlation, BasisCorrelation):
         return {}
     return {
-        "smooth_maps": plan.likeness.released,
-        "finest_detail_mm": plan.likeness.cutoff / 2,
-        "smoothed_away": 1 - plan.likeness.resolved,
-        "height_kept": plan.likeness.kept,
+        "smooth_maps": plan.outcome_correlation.released,
+        "finest_detail_mm": plan.outcome_correlation.cutoff / 2,
+        "smoothed_away": 1 - plan.outcome_correlation.resolved,
+        "height_kept": plan.outcome_correlation.kept,
     }
 
 
-def _counted(plan: Glm, there: Centring) -> dict[str, float | int | str]:
+def _counted(plan: Glm, centring: Centring) -> dict[str, float | int | str]:
     """Return the fraction of all participants with the contrast's level, if it was released."""
-    groups = there.groups
+    groups = centring.groups
     if plan.columns.slope:
         return {}
     return {"counted_share": float(groups.proportions @ groups.persons / groups.persons.sum())}
@@ -238,7 +238,7 @@ def _learned(learned: Learned) -> dict[str, float | int | str]:
 def remarks_of(plan: Glm) -> tuple[str, ...]:
     """Return sentences on further public numbers, and on details that are smoothed away."""
     return (
-        *basis_sentences(plan.likeness),
+        *basis_sentences(plan.outcome_correlation),
         *count_sentences(plan),
         *declared_sentences(plan.parameters),
         *cohort_sentences(plan),
@@ -260,7 +260,7 @@ def _arrays(found: Estimates, confidence: float, unit: float) -> dict[str, Array
     }
 
 
-def stopped_result(plan: Glm, learned: Learned, reason: str, there: Centring) -> Result:
+def stopped_result(plan: Glm, learned: Learned, reason: str, centring: Centring) -> Result:
     """Return the result of a study that stops before its last round, as that would be useless."""
     explained = learned.adjustment.explained
     numbers: dict[str, float | int | str] = {
@@ -272,7 +272,7 @@ def stopped_result(plan: Glm, learned: Learned, reason: str, there: Centring) ->
         share = f"about {100 * explained:.0f} %"
         reason = f"the covariates explain {share} of the contrast, and then {reason}"
     sentence = f"Stopped before the outcomes, with most of the budget unspent: {reason}."
-    headline = " ".join((sentence, *counted_sentences(plan, there)))
+    headline = " ".join((sentence, *counted_sentences(plan, centring)))
     captions = Captions("contrast", headline, found=False)
     return Result({}, numbers, captions=captions)
 
@@ -329,9 +329,9 @@ def _headline(plan: Glm, significant: Array, error: float, counted: tuple[str, .
     verb = "follow" if plan.columns.slope else "differ by"
     what = f"{plan.outcomes:,} outcomes"
     smoothed = ""
-    if isinstance(plan.likeness, BasisCorrelation):
-        places = plan.likeness.places
-        numbers = plan.likeness.released
+    if isinstance(plan.outcome_correlation, BasisCorrelation):
+        places = plan.outcome_correlation.places
+        numbers = plan.outcome_correlation.released
         what = f"{plan.outcomes:,} {places}, in maps computed from {numbers:,} numbers,"
         smoothed = "smoothed "
     sentence = (

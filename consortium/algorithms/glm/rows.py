@@ -40,7 +40,7 @@ class WithinUnits:
     """Deviations of the covariates, p x K x U."""
 
     @property
-    def there(self) -> Array:
+    def present(self) -> Array:
         """Which units have any row, length U."""
         return np.asarray((self.parts > 0).any(axis=0))
 
@@ -55,8 +55,8 @@ class WithinUnits:
 
     def centred(self, values: Array) -> Array:
         """Return deviations from the unit's mean, and 0 for rows that do not exist: ... x K x U."""
-        there = self.parts > 0
-        deviations: Array = (values - (values * self.parts).sum(axis=-2, keepdims=True)) * there
+        present = self.parts > 0
+        deviations: Array = (values - (values * self.parts).sum(axis=-2, keepdims=True)) * present
         return deviations
 
     def product(self, one: Array, others: Array) -> Array:
@@ -105,12 +105,14 @@ def unit_means(data: SiteData, row: int) -> Array:
     """Return means over each unit's rows of one entry, length U; NaN for units without any."""
     table, many = rows_of(data)
     values = table[row].reshape(many, -1)
-    there = np.isfinite(values)
-    sums = np.where(there, values, 0.0).sum(axis=0)
-    return np.asarray(np.where(there.any(axis=0), sums / np.maximum(there.sum(axis=0), 1), np.nan))
+    present = np.isfinite(values)
+    sums = np.where(present, values, 0.0).sum(axis=0)
+    return np.asarray(
+        np.where(present.any(axis=0), sums / np.maximum(present.sum(axis=0), 1), np.nan)
+    )
 
 
-def there_of(data: SiteData) -> Array:
+def present_rows(data: SiteData) -> Array:
     """Return every row that a unit has, D x R."""
     table, many = rows_of(data)
     whole = table[:]
@@ -118,19 +120,19 @@ def there_of(data: SiteData) -> Array:
 
 
 def within_units(
-    there: Array, contrast: Array, column: Array, covariates: Array, correlation: float
+    present: Array, contrast: Array, column: Array, covariates: Array, correlation: float
 ) -> WithinUnits:
     """Return deviations of rows from their unit's means, with λ for the correlation ρ.
 
     Parameters
     ----------
-    there : array of bool, K x U
+    present : array of bool, K x U
         Which rows a unit has.
     contrast, column : array, K x U
     covariates : array, p x K x U
     """
-    rows = there.sum(axis=0)
-    parts = there / np.maximum(rows, 1)
+    rows = present.sum(axis=0)
+    parts = present / np.maximum(rows, 1)
     full = (1 + (rows - 1) * correlation) / (np.maximum(rows, 1) * (1 - correlation))
     weight = np.clip(finite_values(full), 0.0, _MOST_WEIGHT) * (rows > 1)
     empty = WithinUnits(parts, weight, contrast, column, covariates)

@@ -19,11 +19,11 @@ from consortium.algorithms.glm.in_parts import (
     factors_within,
     person_columns,
 )
-from consortium.algorithms.glm.persons import (
-    Persons,
+from consortium.algorithms.glm.predictors import (
+    Predictors,
     curve_of,
-    persons_of,
-    sloped_persons_of,
+    group_predictors,
+    slope_predictors,
 )
 from consortium.algorithms.glm.ring import Pairs, clips_in, ring_of
 from consortium.algorithms.glm.rows import rows_of
@@ -75,14 +75,14 @@ def glm_contrast(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) ->
     array, length (K + 1) V + groups of outcomes + 2 + K, and (p + 1) for each group of outcomes
     """
     with np.errstate(all="ignore"):
-        people = persons_of(plan, data, query)
-        weights = _group_weights(plan, people, query)
+        predictors = group_predictors(plan, data, query)
+        weights = _group_weights(plan, predictors, query)
         return _second_round(
             plan=plan,
             data=data,
             query=query,
             blocks=bound,
-            people=people,
+            predictors=predictors,
             weights=weights,
         )
 
@@ -95,14 +95,14 @@ def glm_slope(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) -> Ar
     array, length (K + 1) V + groups of outcomes + 2 + K, and (p + 1) for each group of outcomes
     """
     with np.errstate(all="ignore"):
-        people = sloped_persons_of(plan, data, query)
-        weights = _slope_weights(plan, people, query)
+        predictors = slope_predictors(plan, data, query)
+        weights = _slope_weights(plan, predictors, query)
         return _second_round(
             plan=plan,
             data=data,
             query=query,
             blocks=bound,
-            people=people,
+            predictors=predictors,
             weights=weights,
         )
 
@@ -112,7 +112,7 @@ def _second_round(
     data: SiteData,
     query: Query,
     blocks: BlocksBound,
-    people: Persons,
+    predictors: Predictors,
     weights: _Weights,
 ) -> Array:
     location = query.arguments["location"]
@@ -123,21 +123,21 @@ def _second_round(
         location=location,
         scales=scales,
         limit=plan.design.outcome_limit,
-        likeness=plan.likeness,
-        within=people.within,
+        outcome_correlation=plan.outcome_correlation,
+        within=predictors.within,
         differs=weights.within,
-        curve=curve_of(plan, people),
+        curve=curve_of(plan, predictors),
     )
-    reach = plan.choice.reach
+    reach = plan.clipping.reach
     averages = plan.columns.averages
     limit = blocks.block("effects").norm
     divisor = blocks.block("divisor")
-    kept = people.kept & (outcomes.present >= 1 - plan.most_missing)
+    kept = predictors.kept & (outcomes.present >= 1 - plan.most_missing)
     left = factors_within(limit, _lengths(weights, outcomes))
     clip = left * kept
     weighted = finite_values(clip * weights.rows)
     taken = (1 - left) * kept
-    products = _with_contrast(people, weights, weighted[0], clip)
+    products = _with_contrast(predictors, weights, weighted[0], clip)
     spread = np.square(clip) * outcomes.sums.squares / len(outcomes)
     means, added = (clip * each for each in outcomes.means(averages))
     pairs = ring_of(data.person_hashes)
@@ -170,7 +170,7 @@ def _second_round(
             blocks,
             means,
             _products(
-                people=people,
+                predictors=predictors,
                 weights=weights,
                 outcomes=outcomes,
                 averages=averages,
@@ -197,12 +197,12 @@ def _lengths(weights: _Weights, outcomes: Outcomes) -> Array:
     return np.maximum(column_norms(np.vstack([usual, added])), together)
 
 
-def _with_contrast(people: Persons, weights: _Weights, first: Array, clip: Array) -> Array:
+def _with_contrast(predictors: Predictors, weights: _Weights, first: Array, clip: Array) -> Array:
     """Return products c w t̃ of every participant, with the addition from a unit's rows."""
     products = first * weights.contrast
-    if people.within is None or weights.within is None:
+    if predictors.within is None or weights.within is None:
         return products
-    column = people.within.product(weights.within, people.within.column[None])[0]
+    column = predictors.within.product(weights.within, predictors.within.column[None])[0]
     return np.asarray(products + clip * finite_values(column))
 
 
@@ -212,7 +212,7 @@ def _of_tails(
     """Return sums of the mean outcome of (1 - c) u, and of the weights times a norm's logarithm."""
     tail = blocks.block("tail").norm
     most = blocks.block("lean").norm
-    usual = len(outcomes) * outcomes.likeness.root
+    usual = len(outcomes) * outcomes.outcome_correlation.root
     far = most / blocks.block("balance").norm
     lean = rows * np.log(np.square(outcomes.sizes) / usual).clip(-far, far)
     tails = taken * outcomes.sums.outcomes / len(outcomes)
@@ -223,7 +223,7 @@ def _of_tails(
 
 
 def _products(
-    people: Persons,
+    predictors: Predictors,
     weights: _Weights,
     outcomes: Outcomes,
     averages: Array,
@@ -231,10 +231,10 @@ def _products(
     means: Array,
 ) -> Array:
     """Return a (x - x̂) ūᵀ of every participant, p G x n, with the addition from a unit's rows."""
-    within = people.within
+    within = predictors.within
     found = weights.centred[:, None] * means
     if within is not None and len(averages):
-        scaled = people.weight * within.weight * within.covariates
+        scaled = predictors.weight * within.weight * within.covariates
         rows = within.split(outcomes.means_by_row(averages)) * clip
         found = found + np.einsum("pku,gku->pgu", scaled, rows)
     return found.reshape(-1, found.shape[-1])
@@ -250,27 +250,27 @@ def _of_means(blocks: BlocksBound, means: Array, products: Array) -> dict[str, A
     return found
 
 
-def _group_weights(plan: Glm, people: Persons, query: Query) -> _Weights:
+def _group_weights(plan: Glm, predictors: Predictors, query: Query) -> _Weights:
     """Return w = a (t̃ - γᵀ(x - x̂)), and ω = a (m + |γᵀ(x - x̂)|), equal in both groups."""
-    count = len(people.covariates)
-    rows = people.within
+    count = len(predictors.covariates)
+    rows = predictors.within
     if not count:
-        largest = np.full(len(people.contrast), people.weight * people.largest)
-        first = (people.weight * people.contrast)[None]
-        within = None if rows is None else people.weight * rows.contrast
-        return _Weights(people.contrast, first, largest, people.covariates, within)
+        largest = np.full(len(predictors.contrast), predictors.weight * predictors.largest)
+        first = (predictors.weight * predictors.contrast)[None]
+        within = None if rows is None else predictors.weight * rows.contrast
+        return _Weights(predictors.contrast, first, largest, predictors.covariates, within)
     slopes = _slopes(query)
     centre = query.arguments["centres"][query.site]
-    centred = people.covariates - centre[:, None]
+    centred = predictors.covariates - centre[:, None]
     shift = product_of_columns(slopes[None], centred)[0]
-    first = people.weight * (people.contrast - shift)
-    largest = people.weight * (people.largest + np.abs(shift))
-    within = _rows_left(people, slopes)
-    found = _Weights(people.contrast, first[None], largest, people.weight * centred, within)
+    first = predictors.weight * (predictors.contrast - shift)
+    largest = predictors.weight * (predictors.largest + np.abs(shift))
+    within = _rows_left(predictors, slopes)
+    found = _Weights(predictors.contrast, first[None], largest, predictors.weight * centred, within)
     return _with_others(plan, found)
 
 
-def _slope_weights(plan: Glm, people: Persons, query: Query) -> _Weights:
+def _slope_weights(plan: Glm, predictors: Predictors, query: Query) -> _Weights:
     """Return w = (t - x̂_t - γᵀ(x - x̂))/ŝ, clipped, and its limit ω.
 
     ω does not grow with the distance from the mean, so the loss of a long tail depends only on the
@@ -278,19 +278,19 @@ def _slope_weights(plan: Glm, people: Persons, query: Query) -> _Weights:
     """
     slopes = _slopes(query)
     centre = query.arguments["centres"][query.site]
-    centred = people.covariates - centre[1:, None]
-    left = people.contrast - centre[0] - product_of_columns(slopes[None], centred)[0]
+    centred = predictors.covariates - centre[1:, None]
+    left = predictors.contrast - centre[0] - product_of_columns(slopes[None], centred)[0]
     # A smaller value, which no honest centre sends, would turn rounding errors into weights.
     spread = np.maximum(query.arguments["spread"], _LEAST_SPREAD)
-    most = plan.choice.contrast_reach
+    most = plan.clipping.contrast_reach
     first = np.clip(left / spread, -most, most)
     largest = np.full(first.shape, most)
-    within = _rows_left(people, slopes)
-    if people.within is not None and within is not None:
+    within = _rows_left(predictors, slopes)
+    if predictors.within is not None and within is not None:
         # After clipping by row they do not sum to 0, which would leave the unit's constant in.
         rows = finite_values(within / spread)
-        within = people.within.centred(np.clip(rows, -most, most))
-    return _with_others(plan, _Weights(people.column, first[None], largest, centred, within))
+        within = predictors.within.centred(np.clip(rows, -most, most))
+    return _with_others(plan, _Weights(predictors.column, first[None], largest, centred, within))
 
 
 def _slopes(query: Query) -> Array:
@@ -298,15 +298,15 @@ def _slopes(query: Query) -> Array:
     return clip_vector(query.arguments.get("slopes", _NONE), _LARGEST_SLOPES)
 
 
-def _rows_left(people: Persons, slopes: Array) -> Array | None:
+def _rows_left(predictors: Predictors, slopes: Array) -> Array | None:
     """Return deviations of a (t - γᵀx) by row from the unit's mean; None for single rows."""
-    if people.within is None:
+    if predictors.within is None:
         return None
-    contrast = people.within.contrast
-    covariates = people.within.covariates
+    contrast = predictors.within.contrast
+    covariates = predictors.within.covariates
     columns = covariates.reshape(len(covariates), -1)
     left = contrast - product_of_columns(slopes[None], columns).reshape(contrast.shape)
-    return np.asarray(people.weight * left)
+    return np.asarray(predictors.weight * left)
 
 
 def _with_others(plan: Glm, found: _Weights) -> _Weights:

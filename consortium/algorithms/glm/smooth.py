@@ -113,16 +113,16 @@ def _maps(places: AnyPlaces, cutoff: float) -> int:
     return SmoothBasis(places.coordinates, cutoff).size
 
 
-def basis_sentences(likeness: OutcomeCorrelation) -> tuple[str, ...]:
+def basis_sentences(basis: OutcomeCorrelation) -> tuple[str, ...]:
     """Return a sentence on details that maps of smooth images do not show, if any."""
-    if not isinstance(likeness, BasisCorrelation):
+    if not isinstance(basis, BasisCorrelation):
         return ()
     sentence = (
-        f"The maps are computed from {count(likeness.released, 'number')}: details finer than "
-        f"about {likeness.cutoff / 2:.0f} mm are smoothed away, which is "
-        f"{100 * (1 - likeness.resolved):.0f} % of the variance of images of the stated "
-        f"smoothness. A difference that is {np.sqrt(2) * likeness.smoothness:.0f} mm wide (full "
-        f"width at half maximum) keeps {100 * likeness.kept:.0f} % of its height, and a narrower "
+        f"The maps are computed from {count(basis.released, 'number')}: details finer than "
+        f"about {basis.cutoff / 2:.0f} mm are smoothed away, which is "
+        f"{100 * (1 - basis.resolved):.0f} % of the variance of images of the stated "
+        f"smoothness. A difference that is {np.sqrt(2) * basis.smoothness:.0f} mm wide (full "
+        f"width at half maximum) keeps {100 * basis.kept:.0f} % of its height, and a narrower "
         "one less. Intervals are for the smoothed difference."
     )
     return (sentence,)

@@ -9,7 +9,7 @@ import numpy as np
 
 from consortium.algorithms.base import MOST_ROWS, Table
 from consortium.algorithms.findings import Cell
-from consortium.algorithms.glm.doubts import REPORTED
+from consortium.algorithms.glm.biases import REPORTED
 from consortium.algorithms.glm.kernels.contrast_regression import Effects
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.base.array import Array
@@ -177,7 +177,7 @@ def coefficient_tables(
         blocks["moment"] = every.moment / np.square(both)
     else:  # values contain the open cohort's slopes, and variances lack what its curve explains
         blocks["noise"] = unit**2 * (every.noise + every.usual) * both
-    spread = unit**2 * found.variances / found.divisor**2
+    spread = unit**2 * found.sum_variances / found.divisor**2
     missing = (_MISSING,) * (1 + len(values))
     rows: list[tuple[Cell, ...]] = [
         (
@@ -187,7 +187,7 @@ def coefficient_tables(
         for v, (label, state) in enumerate(zip(columns.labels, states, strict=True))
     ]
     errors: list[tuple[Cell, ...]] = [
-        (e.label, *e.compared, every.freedom, every.doubt, *numbers)
+        (e.label, *e.compared, every.freedom, every.relative_divisor_variance, *numbers)
         for e, numbers in zip(entries, np.hstack([*blocks.values()]).tolist(), strict=True)
     ]
     of = tuple(f"{kind} {name}" for kind in blocks for name in names)

@@ -69,13 +69,13 @@ class GroupIcaPlan(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
                 "given. Make the file with 'consortium open-cohort'."
             )
         _, size, kept = cohort.values.shape
-        here = self.cutoff, self.size, self.asked.global_signal
-        there = cohort.cutoff, size, cohort.global_signal
-        if here != there or kept < self.asked.kept:
+        own_basis = self.cutoff, self.size, self.asked.global_signal
+        cohort_basis = cohort.cutoff, size, cohort.global_signal
+        if own_basis != cohort_basis or kept < self.asked.kept:
             raise StudyError(
                 f"field 'analysis.open': its directions must be {self.asked.kept} in the study's "
-                f"basis ({_basis(*here)}), and they are {kept} in another one "
-                f"({_basis(*there)}). Make the file again with this study."
+                f"basis ({_basis(*own_basis)}), and they are {kept} in another one "
+                f"({_basis(*cohort_basis)}). Make the file again with this study."
             )
 
 

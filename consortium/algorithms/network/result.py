@@ -33,11 +33,13 @@ def measured_accuracy(
     measured, right, largest = release.values / np.array([HELD_WEIGHT, 1.0, 1.0])
     noise = release.deviation**2
     part = parameters.held_out
-    held, doubt = _pooled(measured, noise / HELD_WEIGHT**2, part, part * (1.0 - part) / persons)
+    held, held_variance = _pooled(
+        measured, noise / HELD_WEIGHT**2, part, part * (1.0 - part) / persons
+    )
     if held <= 0:
         return _NOTHING
     value, top = (float(np.clip(each, 0.0, 1.0)) for each in (0.5 + right / held, largest))
-    unsure = (noise + (value - 0.5) ** 2 * doubt) / held**2
+    unsure = (noise + (value - 0.5) ** 2 * held_variance) / held**2
     chance = _binomial(value, persons) / held
     width = -float(ndtri((1.0 - parameters.confidence) / 2.0))
     low, high = _interval(value, unsure, held * persons, width)
@@ -68,10 +70,12 @@ def _binomial(share: float, persons: int) -> float:
     return likely * (1.0 - likely) / persons
 
 
-def _pooled(first: float, doubt: float, second: float, other: float) -> tuple[float, float]:
+def _pooled(
+    first: float, first_variance: float, second: float, second_variance: float
+) -> tuple[float, float]:
     """Return the precision-weighted mean of two estimates, and its variance."""
-    weight = other / (doubt + other)
-    return weight * first + (1.0 - weight) * second, doubt * weight
+    weight = second_variance / (first_variance + second_variance)
+    return weight * first + (1.0 - weight) * second, first_variance * weight
 
 
 def network_result(

@@ -45,7 +45,7 @@ def subspace(release: Release, components: int, samples: int) -> Result:
     values = np.linalg.eigvalsh(matrix)[::-1]
     edge = find_bulk(values, level, samples, np.random.default_rng(0)).edge
     found = int(np.count_nonzero(values[:components] > edge))
-    freed, doubts, doubt = freed_variances(values, found, level)
+    freed, errors, total_error = freed_variances(values, found, level)
     total = float(np.trace(matrix))
     numbers: dict[str, Any] = {
         "noise_edge": level * math.sqrt(2.0 * size),
@@ -56,10 +56,12 @@ def subspace(release: Release, components: int, samples: int) -> Result:
     }
     whole = _Whole(total, size, level)
     shares = tuple(
-        whole.share(float(each), float(value) - edge, float(unsure))
-        for each, value, unsure in zip(freed, values, doubts, strict=False)
+        whole.share(float(each), float(value) - edge, float(error))
+        for each, value, error in zip(freed, values, errors, strict=False)
     )
-    all_found = whole.together(shares, doubts, float(freed.sum()), doubt) if found else Finding()
+    all_found = (
+        whole.together(shares, errors, float(freed.sum()), total_error) if found else Finding()
+    )
     shares += (Finding(),) * (components - found)
     arrays = {"basis": vectors[:, ::-1], "eigenvalues": values[:components]}
     return make_result(
@@ -112,31 +114,31 @@ class _Whole:
     level: float
     """Deviation of the noise along a direction."""
 
-    def spread(self, part: float, many: int, doubt: float = 0.0) -> float:
+    def spread(self, part: float, many: int, error: float = 0.0) -> float:
         """Return the standard deviation of the share of ``many`` directions."""
         noise = self.level * math.sqrt(max(many * (1.0 - 2.0 * part) + part**2 * self.size, 0.0))
-        return math.hypot(noise, doubt) / self.total
+        return math.hypot(noise, error) / self.total
 
-    def share(self, freed: float, beyond: float, doubt: float) -> Finding:
+    def share(self, freed: float, beyond: float, error: float) -> Finding:
         """Return a direction's share, given that its eigenvalue exceeds the edge by ``beyond``."""
         if self._drowned:
             return Finding()
         part = freed / self.total
         threshold = part - beyond / self.total
-        low, high = selective_interval(part, self.spread(part, 1, doubt), threshold)
+        low, high = selective_interval(part, self.spread(part, 1, error), threshold)
         return Finding(part, max(low, 0.0), min(max(high, part), 1.0))
 
     def together(
-        self, shares: Sequence[Finding], doubts: Array, freed: float, doubt: float
+        self, shares: Sequence[Finding], errors: Array, freed: float, total_error: float
     ) -> Finding:
         """Return the share of all found directions, whose lower end accounts for selection."""
         if self._drowned:
             return Finding()
         part = freed / self.total
-        reach = _QUANTILE * self.spread(part, len(shares), doubt)
+        reach = _QUANTILE * self.spread(part, len(shares), total_error)
         moved = sum(
-            max(each.value - _QUANTILE * self.spread(each.value, 1, unsure) - each.low, 0.0)
-            for each, unsure in zip(shares, doubts, strict=True)
+            max(each.value - _QUANTILE * self.spread(each.value, 1, error) - each.low, 0.0)
+            for each, error in zip(shares, errors, strict=True)
         )
         return Finding(part, max(part - reach - moved, 0.0), min(part + reach, 1.0))
 

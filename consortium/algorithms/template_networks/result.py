@@ -155,7 +155,7 @@ def _findings(found: Shrunk, least: float) -> tuple[Finding, ...]:
     """
     hidden = found.strengths <= SURE * found.deviation
     findings = []
-    sure = (found.kept > 0) & (found.expected[1] >= least) & (found.likeness >= least)
+    sure = (found.kept > 0) & (found.expected[1] >= least) & (found.similarity >= least)
     for low, value, high, beyond, gone in zip(*found.expected, sure, hidden, strict=True):
         state = "found" if beyond else "not found"
         findings.append(Finding(value, low, high, "withheld" if gone else state))  # type: ignore[arg-type]
@@ -203,12 +203,12 @@ def _images(
 def _table(found: Shrunk, findings: tuple[Finding, ...], least: float) -> Table:
     states = [
         _state(each, kept > 0, like >= least, least)
-        for each, kept, like in zip(findings, found.kept, found.likeness, strict=True)
+        for each, kept, like in zip(findings, found.kept, found.similarity, strict=True)
     ]
     rows = [
         (number, each, float(kept), float(like), state)
         for number, (each, kept, like, state) in enumerate(
-            zip(_estimates(findings), found.kept, found.likeness, states, strict=True), start=1
+            zip(_estimates(findings), found.kept, found.similarity, states, strict=True), start=1
         )
     ]
     return Table(

@@ -14,7 +14,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm import design
 from consortium.algorithms.glm.centre import Glm
-from consortium.algorithms.glm.choice import CLIPPED
+from consortium.algorithms.glm.clipping import CLIPPED
 from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import (
     CovariateSums,
@@ -194,11 +194,11 @@ def test_noise_asks_for_a_lower_clip_and_chance_for_a_higher_one():
 
 def test_a_hard_clip_is_for_outcomes_of_which_no_part_is_shared_by_all():
     for correlation in (0.0, 0.25, 0.6):
-        choice = Glm(
+        clipping = Glm(
             *plan_for(1000, 5, 0.5, norms={"deviation": 1.0, "correlation": correlation})
         ).choice
-        assert choice.lost <= 0.13
-    assert choice.height == 1.3  # most of five outcomes that are alike is shared
+        assert clipping.lost <= 0.13
+    assert clipping.height == 1.3  # most of five outcomes that are alike is shared
     alike, apart = (
         Glm(*plan_for(1000, 20, 2, norms={"deviation": 1.0, "correlation": r})).choice.height
         for r in (0.6, 0.0)

@@ -66,7 +66,7 @@ def test_only_the_coefficients_of_the_basis_are_released():
     plan = Glm(trial.parameters, replace(trial.shape, noise=0.2))
     (effects,) = (b for b in plan.releases[-1].bound.blocks if b.name == "effects")
     assert effects.entries == SmoothCorrelation(GRID.coordinates, 24.0, 30.0).released
-    assert (plan.likeness.smoothness, plan.computed["cutoff"]) == (24.0, 30.0)
+    assert (plan.outcome_correlation.smoothness, plan.computed["cutoff"]) == (24.0, 30.0)
 
 
 def test_intervals_of_maps_cover_and_errors_are_a_fraction_of_those_of_voxels():

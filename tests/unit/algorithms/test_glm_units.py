@@ -13,7 +13,7 @@ from benchmarks.glm_units import CELLS, Rows, make_rows, one_run, units_trial
 from consortium.algorithms.base import Query
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.glm.parameters import GlmParameters
-from consortium.algorithms.glm.persons import persons_of, sloped_persons_of
+from consortium.algorithms.glm.predictors import group_predictors, slope_predictors
 from consortium.privacy.clipping import vector_norm
 
 RANDOM = pytest.mark.parametrize("seed", range(4))
@@ -120,23 +120,25 @@ def test_a_unit_weighs_no_more_than_one_row_may(slope, differ):
     trial = units_trial(rows, units=units, **asked)
     plan = Glm(trial.parameters, replace(trial.shape, noise=NOISE))
     query = Query("norms", "", {"proportions": plan.groups.proportions})
-    people = (sloped_persons_of if slope else persons_of)(plan, trial.sites[0], query)
-    assert people.within is not None
-    covariates, parts = people.covariates, people.within.covariates
+    predictors = (slope_predictors if slope else group_predictors)(plan, trial.sites[0], query)
+    assert predictors.within is not None
+    covariates, parts = predictors.covariates, predictors.within.covariates
     if slope:
-        covariates = np.vstack([people.contrast, covariates])
-        parts = np.concatenate([people.within.contrast[None], parts])
+        covariates = np.vstack([predictors.contrast, covariates])
+        parts = np.concatenate([predictors.within.contrast[None], parts])
     whole = np.square(covariates).sum(axis=0)
-    whole = whole + people.within.weight * np.square(parts).sum(axis=(0, 1))
+    whole = whole + predictors.within.weight * np.square(parts).sum(axis=(0, 1))
     lift = 1.0 if differ == 0 else 2.0 if slope else 3.0
     assert plan.lift == lift
     assert whole.max() <= lift * plan.design.covariate_reach**2 * (1 + 1e-12)
-    size = (people.within.parts > 0).sum(axis=0)
+    size = (predictors.within.parts > 0).sum(axis=0)
     several = size > 1
-    assert (people.within.weight[several] >= (1 - 1e-9) / size[several]).all()
+    assert (predictors.within.weight[several] >= (1 - 1e-9) / size[several]).all()
     if not slope:
-        own = people.contrast**2 + people.within.weight * (people.within.contrast**2).sum(axis=0)
-        assert own.max() <= lift * people.largest**2 * (1 + 1e-12)
+        own = predictors.contrast**2 + predictors.within.weight * (
+            predictors.within.contrast**2
+        ).sum(axis=0)
+        assert own.max() <= lift * predictors.largest**2 * (1 + 1e-12)
 
 
 def hostile_unit(generator: np.random.Generator, features: int, rows: int) -> np.ndarray:

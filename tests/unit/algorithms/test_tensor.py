@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from benchmarks.honesty.running import Persons, answer
+from benchmarks.honesty.running import TableSite, answer
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
 from consortium.algorithms.site_constants import SITE_MEANS
@@ -334,7 +334,7 @@ def independent(seed, *, kinds):
         table[:3] *= 2.0
     else:
         table[3:, 600:] -= 0.6
-    sites = [Persons(each, (("x", 6),)) for each in np.hsplit(table[:, rng.permutation(1500)], 4)]
+    sites = [TableSite(each, (("x", 6),)) for each in np.hsplit(table[:, rng.permutation(1500)], 4)]
     result = answer("tensor", {"components": 2, "bound": 1.5}, sites, 8.0, rng)
     return result.numbers["found"] > 0
 

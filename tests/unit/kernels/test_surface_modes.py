@@ -27,7 +27,7 @@ def cortex():
     return surface_modes(POINTS, TRIANGLES, CORTEX, most=120)
 
 
-def likeness(*sides):
+def correlation_of(*sides):
     return SurfaceCorrelation(sides, SMOOTHNESS, CUTOFF)
 
 
@@ -80,11 +80,13 @@ def test_coefficients_do_not_depend_on_which_modes_a_computer_finds(whole, corte
     levels = np.repeat(np.arange(20), 2 * np.arange(20) + 1)[: len(whole.values)]
     exact = replace(whole, values=levels * (levels + 1) / RADIUS**2)
     u = generator.standard_normal((len(POINTS), 3))
-    one, other = likeness(exact), likeness(turned(exact, generator))
+    one, other = correlation_of(exact), correlation_of(turned(exact, generator))
     assert other.encode(u) == pytest.approx(one.encode(u), abs=1e-8)
     signs = replace(cortex, vectors=cortex.vectors * generator.choice([-1.0, 1.0], 120))
     u = u[: len(cortex.vectors)]
-    assert likeness(signs).encode(u) == pytest.approx(likeness(cortex).encode(u), abs=1e-9)
+    assert correlation_of(signs).encode(u) == pytest.approx(
+        correlation_of(cortex).encode(u), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("own", [ALL, CORTEX], ids=["symmetric", "cortex"])
@@ -103,7 +105,7 @@ def test_fields_that_are_drawn_of_modes_do_not_depend_on_the_signs_that_are_foun
 
 
 def test_it_is_what_its_parts_are_of_one_matrix(whole, cortex):
-    smooth, generator = likeness(whole, cortex), np.random.default_rng(1)
+    smooth, generator = correlation_of(whole, cortex), np.random.default_rng(1)
     encoder = smooth.encode(np.eye(smooth.entries))
     decoder = smooth.decode(np.eye(smooth.released))
     root = decoder @ decoder.T
@@ -122,7 +124,7 @@ def test_it_is_what_its_parts_are_of_one_matrix(whole, cortex):
 
 def test_it_is_the_covariance_of_noise_that_spread_as_heat(whole):
     """White noise smoothed on the sphere, in the basis: its covariance, and how much of it."""
-    smooth, generator = likeness(whole), np.random.default_rng(2)
+    smooth, generator = correlation_of(whole), np.random.default_rng(2)
     all_modes = surface_modes(POINTS, TRIANGLES, ALL, most=300)
     weights, _ = all_modes.heat((SMOOTHNESS / FWHM_PER_SIGMA) ** 2)
     fields = all_modes.vectors @ (np.sqrt(weights)[:, None] * generator.normal(size=(300, 6000)))

@@ -172,14 +172,14 @@ def correlation_interval(
     """
     left, values, right = solved
     scale = scales[0][number]
-    doubt = scales[1][number]
+    scale_error = scales[1][number]
     fixed = (left[:, :number] * values[:number]) @ right[:, :number].T
     own = np.outer(left[:, number], right[:, number])
     count = max(law.draws() // 5, _FEWEST)
     noises = np.stack([law.privacy(generator)[0][1] for _ in range(count)])
     chances = np.stack([law.chance(generator)[0][1] for _ in range(count)])
     along = np.einsum("ij,kij->k", own, chances)[:, None, None] * own
-    errors = doubt * generator.standard_normal(count)
+    errors = scale_error * generator.standard_normal(count)
     candidates = np.linspace(0.0, 1.0, _STRENGTHS)
     tail = (1.0 - level) / 2.0
     seen = values[number] / scale

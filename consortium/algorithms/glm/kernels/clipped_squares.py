@@ -7,7 +7,7 @@ from consortium.base.array import Array
 _NODES = 24  # nodes of the normal quadrature
 _STEPS = 8
 _FOURTH = 3.0  # kurtosis of the normal distribution
-_MOST_LOST = 0.6
+_MOST_REMOVED = 0.6
 """Largest estimate: the size of an entry that was clipped in most pairs cannot be inferred."""
 
 
@@ -38,5 +38,5 @@ def clipped_part(squares: Array, total: float, bound: float) -> Array:
         for square, weight in normal:
             norm = np.sqrt(np.square(whole * square) + others)
             kept += weight * square * (bound / np.maximum(norm, bound))
-        lost = np.clip(1.0 - kept, 0.0, _MOST_LOST)
+        lost = np.clip(1.0 - kept, 0.0, _MOST_REMOVED)
     return lost

@@ -100,7 +100,7 @@ class Expected:
     each site contributes to b in proportion to its information."""
     count_noise: float = 0.0
     """Variance of the product of the contrast with a covariate from errors of counts."""
-    unsure: Array | float = 0.0
+    presence_variance: Array | float = 0.0
     """Squared coefficient of variation of the fraction of participants who have each outcome."""
     touched: float = 1.0
     """Fraction of the participants who are clipped. Only these unbalance the weights."""
@@ -133,10 +133,10 @@ class Effects:
 
     each: Estimates
     divisor: float
-    doubt: float
+    divisor_variance: float
     """D̂ and its variance."""
-    variances: Array
-    """V̂, sampling variance of T, length V."""
+    sum_variances: Array
+    """V̂, sampling variance of every sum T (not of the effect T/D̂), length V."""
     sites: float
     clip: float
     """c²τ̂², variance of clipped outcomes between sites, and c."""
@@ -145,7 +145,7 @@ class Effects:
     leak: float
     """Components of the mean variance: sampling, privacy noise, and noise of the first round."""
     freedom: float
-    """Degrees of freedom of ``variances``."""
+    """Degrees of freedom of ``sum_variances``."""
     balance: Array
     """Expected b² of every coefficient, length K."""
     tails: Array
@@ -178,7 +178,7 @@ def estimate_effects(
     offset : array or float
         Known effects that sites subtracted from the outcomes, length V.
     """
-    divisor, doubt = shrink_gaussian(
+    divisor, divisor_variance = shrink_gaussian(
         sums.divisor, sums.noise["divisor"], expected.divisor, expected.width * expected.divisor
     )
     divisor = max(divisor, _LEAST_DIVISOR * expected.divisor)
@@ -197,22 +197,23 @@ def estimate_effects(
         sites / expected.clip**2, expected.missed, expected
     )
     leak += (expected.bias * divisor) ** 2
-    unsure = doubt + divisor**2 * expected.unsure
+    # Also the fraction of participants who have an outcome is estimated, and divides its effect.
+    whole_variance = divisor_variance + divisor**2 * expected.presence_variance
     other = privacy + leak + sums.tails
     each = effects_of(
         sums=sums.effects,
         sampling=sampling,
         other=other,
         divisor=divisor,
-        doubt=unsure,
+        divisor_variance=whole_variance,
         freedom=freedom,
         offset=offset,
     )
     return Effects(
         each=each,
         divisor=divisor,
-        doubt=doubt,
-        variances=sampling,
+        divisor_variance=divisor_variance,
+        sum_variances=sampling,
         sites=sites,
         clip=expected.clip,
         sampling=float(sampling.mean()),
@@ -262,7 +263,7 @@ def effects_of(
     sampling: Array,
     other: Array | float,
     divisor: float,
-    doubt: Array | float,
+    divisor_variance: Array | float,
     freedom: float,
     offset: Array | float = 0.0,
 ) -> Estimates:
@@ -274,7 +275,7 @@ def effects_of(
         T, or means of some.
     sampling, other : array, length V
         Sampling variance of ``sums``, and the sum of all other components.
-    divisor, doubt : float
+    divisor, divisor_variance : float
         D̂ and its variance.
     freedom : float
         Degrees of freedom of ``sampling``.
@@ -287,7 +288,7 @@ def effects_of(
         sampling=sampling / divisor**2,
         total=total / divisor**2,
         freedom=freedom,
-        doubt=doubt / divisor**2,
+        relative_divisor_variance=divisor_variance / divisor**2,
         offset=offset,
     )
 
@@ -315,7 +316,7 @@ def tested_effects(
     sampling: Array,
     total: Array,
     freedom: float,
-    doubt: Array | float,
+    relative_divisor_variance: Array | float,
     offset: Array | float,
 ) -> Estimates:
     """Return standard errors, t tests, false discovery rates and interval errors of effects.
@@ -332,17 +333,17 @@ def tested_effects(
         Sampling variance of the effects, which is estimated, and their total variance.
     freedom : float
         Degrees of freedom of ``sampling``.
-    doubt : float
+    relative_divisor_variance : float
         Variance of the divisor over its square.
     offset : array or float
         Known effects that are added; otherwise 0.
     """
-    errors = np.sqrt(total + np.square(offset) * doubt)
+    errors = np.sqrt(total + np.square(offset) * relative_divisor_variance)
     whole = effects + offset
     statistics = whole / errors
     own = freedom * (np.square(errors) / sampling) ** 2
     p = 2 * stdtr(own, -np.abs(statistics))
-    widths = np.sqrt(total + effects**2 * doubt)
+    widths = np.sqrt(total + effects**2 * relative_divisor_variance)
     return Estimates(
         effects=whole,
         errors=errors,
@@ -390,11 +391,11 @@ def _single_square(sums: ContrastSums, expected: Expected) -> tuple[Array, float
     """
     whole = expected.clip**2 * expected.squares
     usual = (1 - SITE_VARIANCE) * expected.cut * whole
-    found, doubt = shrink_gaussian(
+    found, variance = shrink_gaussian(
         float(sums.squares[0]), sums.noise["squares"], usual, _SINGLE_WIDTH * usual
     )
     value = max(found, _LEAST_MEAN * whole)
-    freedom = 1 / (1 / freedom_of_squares(expected.persons) + doubt / (2 * value**2))
+    freedom = 1 / (1 / freedom_of_squares(expected.persons) + variance / (2 * value**2))
     return np.array([value]), freedom
 
 

@@ -44,13 +44,13 @@ class Coefficients:
     """Inverse of the design's second moment within sites, K x K, over its first entry."""
     moment: Array
     """Variance of each entry of that moment, K x K, times the square of the inverse's first entry;
-    0 for the first entry, whose error is in ``doubt``."""
+    0 for the first entry, whose error is in ``relative_divisor_variance``."""
     usual: Array
     """Covariance by the error of that moment, K x K, if covariates explain the usual part of an
     outcome."""
     freedom: float
     """Degrees of freedom of the sampling variance that ``sampling`` is relative to."""
-    doubt: float
+    relative_divisor_variance: float
     """Variance of the divisor divided by its square: a relative variance of every coefficient."""
 
 
@@ -58,7 +58,9 @@ def solve_coefficients(
     rows: Array,
     adjustment: Adjustment,
     found: Effects,
-    weights: tuple[float, float, float],
+    importance: float,
+    weight_ratio: float,
+    squared_weights: float,
     noise: dict[str, float],
     expected: Expected,
     tails: LostTails,
@@ -71,8 +73,12 @@ def solve_coefficients(
         T of every coefficient, the contrast's first.
     found : Effects
         Of the contrast.
-    weights : tuple of float
-        Factor of the covariates, Σ a² n / Σ a n, and N_u.
+    importance : float
+        κ, factor of the covariates in the released sums.
+    weight_ratio : float
+        Σ a² n / Σ a n.
+    squared_weights : float
+        N_u = Σ a² n q (1 - q).
     noise : mapping of float
         σ_G, σ_A and that of T.
     expected : Expected
@@ -81,25 +87,24 @@ def solve_coefficients(
         Correction of all coefficients. If participants vary more with a covariate, its
         coefficient has a larger variance.
     """
-    factor, ratio, squares = weights
     count = len(rows)
     clip = found.divisor / (adjustment.information * (1 - adjustment.explained))
     inverse = adjustment.inverse
     solve = np.zeros((count, count))
     solve[0, 0] = 1 / found.divisor
-    solve[1:, 1:] = inverse / (factor * clip)
+    solve[1:, 1:] = inverse / (importance * clip)
     solve[1:, 0] = -inverse @ adjustment.products / found.divisor
     chance = np.outer(solve[:, 0], solve[:, 0])
     spread = np.sqrt(1 + tails.uneven[1:])
-    own = ratio * inverse / (clip**2 * squares * (1 - adjustment.explained))
+    own = weight_ratio * inverse / (clip**2 * squared_weights * (1 - adjustment.explained))
     chance[1:, 1:] += own * np.outer(spread, spread)
     explained = expected.clip**2 * expected.explained
     moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
-    usual = np.full(count, factor**2 * clip**2 * moments)
+    usual = np.full(count, importance**2 * clip**2 * moments)
     usual[0] = explained * expected.adjustment_noise
     leak = found.balance * imbalance_variance(found.between, expected.missed, expected)
-    levels = factor * found.sites * adjustment.levels[-len(inverse) :]
-    leak[1:] += factor * levels
+    levels = importance * found.sites * adjustment.levels[-len(inverse) :]
+    leak[1:] += importance * levels
     leak[0] = found.leak - usual[0]
     leak += tails.variance().mean(axis=1)
     covariance = np.diag(found.privacy + leak)
@@ -119,7 +124,7 @@ def solve_coefficients(
         moment=(clip / found.divisor) ** 2 * moment,
         usual=solve @ np.diag(usual) @ solve.T,
         freedom=found.freedom,
-        doubt=found.doubt / found.divisor**2,
+        relative_divisor_variance=found.divisor_variance / found.divisor**2,
     )
 
 
@@ -162,10 +167,10 @@ def with_found_slopes(found: Effects, every: Coefficients, expected: Expected) -
         found,
         each=tested_effects(
             effects=each.effects,
-            sampling=found.variances / found.divisor**2,
+            sampling=found.sum_variances / found.divisor**2,
             total=np.square(each.errors) + more,
             freedom=found.freedom,
-            doubt=every.doubt + expected.unsure,
+            relative_divisor_variance=every.relative_divisor_variance + expected.presence_variance,
             offset=0.0,
         ),
     )
@@ -223,12 +228,12 @@ def mean_effects(
         Known effects that are added, length G.
     """
     own = np.square(averages).sum(axis=1)
-    usual = (averages @ found.variances) * (correlation + (1 - correlation) * own)
+    usual = (averages @ found.sum_variances) * (correlation + (1 - correlation) * own)
     usual = np.maximum(usual, 1e-12 * expected.squares)
     noise = means.noise["squares"] ** 2 + usual**2 * chance_of_squares(expected.persons)
-    drawn, doubt = _drawn(means.squares, noise, usual, usual)
-    chance = np.maximum(drawn, _LEAST_VARIANCE * usual)
-    clipped = found.variances * (1.0 - found.lost)
+    shrunk, deviations = _posterior(means.squares, noise, usual, usual)
+    chance = np.maximum(shrunk, _LEAST_VARIANCE * usual)
+    clipped = found.sum_variances * (1.0 - found.lost)
     total = float(np.square(clipped).sum() + np.square(chance).sum())
     chance = chance / (1.0 - clipped_part(chance, total, sums.widest))
     privacy = sums.noise["effects"] ** 2 * np.square(turned).sum(axis=0)
@@ -243,10 +248,10 @@ def mean_effects(
             found=found,
             adjustment=adjustment,
             chance=chance,
-            doubt=doubt,
+            deviations=deviations,
         ),
         divisor=found.divisor,
-        doubt=found.doubt,
+        divisor_variance=found.divisor_variance,
         freedom=freedom_of_squares(expected.persons),
         offset=offset,
     )
@@ -258,7 +263,7 @@ def _leak_of_means(
     found: Effects,
     adjustment: Adjustment,
     chance: Array,
-    doubt: Array,
+    deviations: Array,
 ) -> Array:
     """Return the variance of means of outcomes from noise of the first round.
 
@@ -266,7 +271,8 @@ def _leak_of_means(
     is estimated from released sums. If noise hides it, all outcomes of the group count as fully
     alike, which is the largest possible variance. The variance that covariates explain has a prior
     standard deviation of its size, that between sites the one of single outcomes. ``chance`` is the
-    sampling variance of a mean, and ``doubt`` its standard deviation.
+    sampling variance of a mean, and ``deviations`` its standard
+    deviation.
     """
     inverse = adjustment.inverse
     variance = chance / expected.squares
@@ -275,10 +281,12 @@ def _leak_of_means(
     prior = left * expected.explained
     slopes = np.square(inverse @ means.products).sum(axis=0)
     noise = means.noise["products"] ** 2 * np.square(inverse).sum() + np.trace(inverse) * variance
-    unsure = (4 * prior + 2 * noise) * noise / columns
-    explained, _ = _drawn(slopes - noise, unsure, prior, prior)
-    unsure = means.noise["spreads"] ** 2 + np.square(doubt / expected.squares)
-    between, _ = _drawn(means.spreads - variance, unsure, found.sites, left * PRIOR_WIDTH)
+    error_variance = (4 * prior + 2 * noise) * noise / columns
+    explained, _ = _posterior(slopes - noise, error_variance, prior, prior)
+    error_variance = means.noise["spreads"] ** 2 + np.square(deviations / expected.squares)
+    between, _ = _posterior(
+        means.spreads - variance, error_variance, found.sites, left * PRIOR_WIDTH
+    )
     explained = np.maximum(explained, 0.0)
     between = np.maximum(between, 0.0)
     leak: Array = explained * expected.adjustment_noise + between * expected.offset_noise
@@ -286,7 +294,7 @@ def _leak_of_means(
     return leak
 
 
-def _drawn(
+def _posterior(
     found: Array, noise: Array, centre: Array | float, width: Array | float
 ) -> tuple[Array, Array]:
     """Return posterior means and standard deviations of numbers with a normal prior.

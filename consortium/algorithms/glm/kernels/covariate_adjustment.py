@@ -23,12 +23,13 @@ _MOST_BETWEEN = 3.0
 Sites whose noisy means agree by chance still differ by 0.1. The usual variance only weights sites
 of unequal size. Means beyond √3 are not those of values within ±2.5, but of noise.
 """
-_USUAL_WITHIN = 0.6
-_WIDTH_WITHIN = 0.3
+_PRIOR_WITHIN = 0.6
+_PRIOR_WIDTH_WITHIN = 0.3
 _LEAST_WITHIN = 0.05
-"""For a slope's column: usual variance within sites, its prior standard deviation, and its minimum
-(c). It is between 0.3 and 0.9 if the stated deviation is right or a third too large."""
-_DOUBTED = 0.75  # standard deviations of its noise that are added to t²
+"""For a slope's column: prior mean of its variance within sites, the prior's standard deviation,
+and the minimum (c). The variance is between 0.3 and 0.9 if the stated deviation is right or a third
+too large. So the mean is below the 0.8 that a plan expects for a deviation that is right."""
+_ADDED_ERRORS = 0.75  # standard deviations of its noise that are added to t²
 TOGETHER = 0.7
 """Assumed correlation, in standard errors, of sites' levels with the part of their means that
 shrinking removed."""
@@ -149,8 +150,8 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
         information = _within(sums, sites, persons)
         products = products - between[own, 0]
     within = sums.moment - between[own, own]
-    doubt = sums.noise["moment"] / (0.3 * whole)
-    trust = 1.0 / (1.0 + doubt**2)
+    noise_ratio = sums.noise["moment"] / (0.3 * whole)
+    trust = 1.0 / (1.0 + noise_ratio**2)
     mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
     inverse, inverted = _stable_inverse(mixed, min(whole / 4, 3 * sums.noise["moment"]), whole)
     slopes = inverse @ products
@@ -211,8 +212,8 @@ def _within(sums: CovariateSums, sites: _SiteMeans, persons: Array) -> float:
         lost -= float(persons @ ((2 * kept - kept**2) * sites.noise))
     found = sums.column - lost
     noise = sums.noise["column"] ** 2
-    usual = _USUAL_WITHIN * whole
-    width = (_WIDTH_WITHIN * whole) ** 2
+    usual = _PRIOR_WITHIN * whole
+    width = (_PRIOR_WIDTH_WITHIN * whole) ** 2
     return max((found * width + usual * noise) / (width + noise), _LEAST_WITHIN * whole)
 
 
@@ -295,12 +296,12 @@ class _SiteMeans:
 
 def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     """Return the sites' means shrunk in proportion to their noise."""
-    there = persons > 0
+    present = persons > 0
     hidden = sums.hidden
-    count = np.where(there, persons, 1.0)
-    raw = np.where(there[:, None], sums.means / count[:, None], 0.0)
-    noise = np.where(there, (sums.noise["means"] / count) ** 2, 0.0)
-    variances = np.where(hidden, _between_sites(raw, noise, there), 0.0)
+    count = np.where(present, persons, 1.0)
+    raw = np.where(present[:, None], sums.means / count[:, None], 0.0)
+    noise = np.where(present, (sums.noise["means"] / count) ** 2, 0.0)
+    variances = np.where(hidden, _between_sites(raw, noise, present), 0.0)
     kept = np.where(hidden, shrinkage_factor(variances, noise[:, None]), 1.0)
     return _SiteMeans(
         raw=raw,
@@ -312,16 +313,16 @@ def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     )
 
 
-def _between_sites(raw: Array, noise: Array, there: Array) -> Array:
+def _between_sites(raw: Array, noise: Array, present: Array) -> Array:
     """Return t² of every column, estimated separately.
 
     A column that differs among sites is therefore not shrunk as one that does not. 0.75 standard
     errors are added, because standard errors of effects would be too small if t² were.
     """
-    weights = there / np.square(_USUAL_BETWEEN + noise)
+    weights = present / np.square(_USUAL_BETWEEN + noise)
     weights = weights / weights.sum()
     own = weights @ (np.square(raw) - noise[:, None])
     hides = noise[:, None] * (noise[:, None] + 2 * np.maximum(own, 0.0))
-    doubt = np.sqrt(2 * np.square(weights) @ hides)
-    found: Array = np.clip(own + _DOUBTED * doubt, _LEAST_BETWEEN, _MOST_BETWEEN)
+    errors = np.sqrt(2 * np.square(weights) @ hides)
+    found: Array = np.clip(own + _ADDED_ERRORS * errors, _LEAST_BETWEEN, _MOST_BETWEEN)
     return found

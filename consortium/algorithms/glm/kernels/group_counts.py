@@ -45,7 +45,7 @@ def estimate_proportions(
     -------
     proportions : array, length S
         q̂_s, within 0 and 1.
-    doubts : array, length S
+    variances : array, length S
         Variance of a site's number of participants in the group around n_s q̂_s.
 
     Examples
@@ -58,9 +58,9 @@ def estimate_proportions(
     >>> found.round(2).tolist(), np.sqrt(doubts).round(1).tolist()
     ([0.3, 0.54], [10.0, 2.4])
     """
-    doubts = count_variances(persons, noise)
+    variances = count_variances(persons, noise)
     usual = np.square(_WIDTH * np.asarray(persons, dtype=np.float64))
-    there = usual > 0
-    trust = np.where(there, shrinkage_factor(usual, noise**2), 0.0)
-    raw = np.where(there, counts / np.where(there, persons, 1.0), 0.0)
-    return np.clip(trust * raw + (1 - trust) * expected, 0.0, 1.0), doubts
+    present = usual > 0
+    trust = np.where(present, shrinkage_factor(usual, noise**2), 0.0)
+    raw = np.where(present, counts / np.where(present, persons, 1.0), 0.0)
+    return np.clip(trust * raw + (1 - trust) * expected, 0.0, 1.0), variances

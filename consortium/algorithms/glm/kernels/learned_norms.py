@@ -57,7 +57,7 @@ class LearnedNorms:
     """Learned minus initial location, in initial standard deviations. Length V."""
     factor: float
     """s, learned scale relative to the initial one."""
-    doubt: float
+    log_square_error: float
     """Standard deviation of ln s²."""
     shared: float
     own: float
@@ -85,7 +85,7 @@ class LearnedNorms:
 
 def learn_norms(
     sums: LookSums,
-    likeness: OutcomeCorrelation,
+    outcome_correlation: OutcomeCorrelation,
     persons: float,
     pairs: float,
     width: float,
@@ -95,7 +95,7 @@ def learn_norms(
 
     Parameters
     ----------
-    likeness : OutcomeCorrelation
+    outcome_correlation : OutcomeCorrelation
         R.
     width : float
         π, prior standard deviation of ln s².
@@ -104,21 +104,22 @@ def learn_norms(
     """
     kept = float(np.clip(sums.kept, LEAST_KEPT * persons, persons))
     present = sums.shares.divisors
-    shift, shared, own = _centre(sums.location, sums.noise["location"], kept, likeness, present)
-    freedom = likeness.freedom
+    shift, shared, own = _centre(
+        sums.location, sums.noise["location"], kept, outcome_correlation, present
+    )
+    freedom = outcome_correlation.freedom
     usual = digamma(freedom / 2) + np.log(2 / freedom) + np.log(1 - SITE_VARIANCE)
     found = sums.size / pairs
-    doubt = sums.noise["size"] / pairs
-    trust = float(shrinkage_factor(width**2, doubt**2))
+    error = sums.noise["size"] / pairs
+    trust = float(shrinkage_factor(width**2, error**2))
     log = trust * (found - usual)
     few = sums.kept + _CLEARLY * sums.noise["kept"] < _LOST * LEAST_KEPT * persons
-    lost = few or abs(found) > most / _LOST + _CLEARLY * doubt
+    lost = few or abs(found) > most / _LOST + _CLEARLY * error
     scale = float(np.exp(log / 2))
-    unknown = float(np.sqrt(trust) * doubt)
     return LearnedNorms(
         shift=shift,
         factor=scale,
-        doubt=unknown,
+        log_square_error=float(np.sqrt(trust) * error),
         shared=shared,
         own=own,
         shares=sums.shares,
@@ -126,7 +127,7 @@ def learn_norms(
     )
 
 
-def squared_norm_ratio(kept: float, reach: float, likeness: OutcomeCorrelation) -> float:
+def squared_norm_ratio(kept: float, reach: float, outcome_correlation: OutcomeCorrelation) -> float:
     """Return the mean squared norm of R^-¼u over its usual one, from the mean clip factor.
 
     If the squared norms of participants follow a χ² law scaled by this ratio, their mean clip
@@ -139,12 +140,14 @@ def squared_norm_ratio(kept: float, reach: float, likeness: OutcomeCorrelation) 
         Mean of min(1, B/‖R^-¼u‖) over participants.
     reach : float
         B.
-    likeness : OutcomeCorrelation
+    outcome_correlation : OutcomeCorrelation
         R.
     """
-    freedom = likeness.freedom
+    freedom = outcome_correlation.freedom
     parts = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    squares = likeness.entries * likeness.root * chdtri(freedom, parts) / freedom
+    squares = (
+        outcome_correlation.entries * outcome_correlation.root * chdtri(freedom, parts) / freedom
+    )
     low, high = np.log(_RATIOS)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -154,16 +157,16 @@ def squared_norm_ratio(kept: float, reach: float, likeness: OutcomeCorrelation) 
 
 
 def _centre(
-    sums: Array, noise: float, kept: float, likeness: OutcomeCorrelation, present: Array
+    sums: Array, noise: float, kept: float, outcome_correlation: OutcomeCorrelation, present: Array
 ) -> tuple[Array, float, float]:
     """Return the mean outcomes, and the noise variances of their common part and of the rest.
 
     Both parts are shrunk by the factor of James and Stein to avoid mistaking noise for a centre.
     """
-    means = likeness.decode(sums[:, None])[:, 0] / (kept * present)
+    means = outcome_correlation.decode(sums[:, None])[:, 0] / (kept * present)
     variance = (noise / kept) ** 2
-    shared = variance * likeness.common
-    own = max(variance * float(np.mean(likeness.roots)) - shared, 0.0)
+    shared = variance * outcome_correlation.common
+    own = max(variance * float(np.mean(outcome_correlation.roots)) - shared, 0.0)
     common = float(means.mean())
     around = means - common
     all_kept = max(0.0, 1 - shared / max(common**2, _TINY))

@@ -55,7 +55,7 @@ class LostTails:
     own: float
     """Noise variances of its mean over outcomes, and of each outcome around it."""
     theta: Array
-    unsure: Array
+    theta_variance: Array
     """θ and its variance, length K."""
     uneven: Array
     """Relative increase of a coefficient's sampling variance, since participants vary more where
@@ -77,8 +77,10 @@ class LostTails:
             lost = averages @ lost
             squares = np.square(averages).sum(axis=1)
         noise = self.shared + self.own * squares
-        unsure = self.unsure[:, None]
-        found: Array = (np.square(self.theta)[:, None] + unsure) * noise + unsure * np.square(lost)
+        theta_variance = self.theta_variance[:, None]
+        found: Array = (
+            np.square(self.theta)[:, None] + theta_variance
+        ) * noise + theta_variance * np.square(lost)
         return found
 
 
@@ -146,13 +148,16 @@ def _lean_of_other(persons: float, spread: float) -> TailLoss:
 
 
 def lost_tails(
-    sums: TailSums, likeness: OutcomeCorrelation, persons: float, leans: Sequence[TailLoss]
+    sums: TailSums,
+    outcome_correlation: OutcomeCorrelation,
+    persons: float,
+    leans: Sequence[TailLoss],
 ) -> LostTails:
     """Return the estimated loss by clipping for all coefficients.
 
     Parameters
     ----------
-    likeness : OutcomeCorrelation
+    outcome_correlation : OutcomeCorrelation
         R.
     persons : float
         n.
@@ -161,7 +166,7 @@ def lost_tails(
     found = np.array(
         [_theta(lean, float(sum_), sums) for lean, sum_ in zip(leans, sums.lean, strict=True)]
     )
-    return LostTails(*_drawn(sums, likeness, _TAKEN * persons), *found.T)
+    return LostTails(*_drawn(sums, outcome_correlation, _TAKEN * persons), *found.T)
 
 
 def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, float, float]:
@@ -169,8 +174,8 @@ def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, floa
     noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
     kept = float(shrinkage_factor(lean.width**2, noise))
     change = kept * released / lean.information
-    doubt = math.sqrt(kept * noise)
-    theta, low, high = (lean.theta(change + sign * doubt) for sign in (0, -1, 1))
+    error = math.sqrt(kept * noise)
+    theta, low, high = (lean.theta(change + sign * error) for sign in (0, -1, 1))
     uneven = _UNEVEN * min(abs(change * _WIDTH / lean.width), 1.0) ** 2
     return theta, (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2, uneven
 
@@ -186,7 +191,7 @@ def _contrast(apart: float, part: float) -> float:
 
 
 def _drawn(
-    sums: TailSums, likeness: OutcomeCorrelation, usual: float
+    sums: TailSums, outcome_correlation: OutcomeCorrelation, usual: float
 ) -> tuple[Array, float, float]:
     """Return the loss, shrunk to 0 in proportion to its noise, and the remaining noise variances.
 
@@ -195,15 +200,17 @@ def _drawn(
     real, so their variance keeps a minimum.
     """
     variance = sums.noise["lost"] ** 2
-    own = variance * max(float(np.mean(likeness.roots)) - likeness.common, 0.0)
+    own = variance * max(
+        float(np.mean(outcome_correlation.roots)) - outcome_correlation.common, 0.0
+    )
     shared = sums.noise["tail"] ** 2
     around = sums.lost - sums.lost.mean()
     with np.errstate(over="ignore"):  # an infinite square has a factor of 1
         all_kept = _kept(float(np.square(sums.tail)), shared, usual)
         each_kept = _kept(float(np.mean(np.square(around))), own, usual)
-    unsure = min(1 / math.sqrt(len(around) + 2), float(shrinkage_factor(usual**2, own)))
+    least_kept = min(1 / math.sqrt(len(around) + 2), float(shrinkage_factor(usual**2, own)))
     found = all_kept * sums.tail + each_kept * around
-    return found, all_kept * shared, max(each_kept, unsure) * own
+    return found, all_kept * shared, max(each_kept, least_kept) * own
 
 
 def _kept(square: float, noise: float, usual: float) -> float:

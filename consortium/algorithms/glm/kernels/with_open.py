@@ -8,7 +8,7 @@ from consortium.base.array import Array
 
 _LEAST_BETWEEN = 0.05**2
 """Least variance between populations, in squared standard deviations of an outcome. A choice."""
-_DOUBTED = 0.5  # standard errors of an estimated variance that are added to it
+_ADDED_ERRORS = 0.5  # standard errors of an estimated variance that are added to it
 _CLEARLY = 2.0  # standard errors
 _HALF = 0.5
 
@@ -50,8 +50,8 @@ def shrink_to_open(
     squares = np.square(errors)
     chance = float(squares.mean()) + error**2
     found = max(float(np.square(effects - opened).mean()) - chance, 0.0)
-    doubt = float(np.sqrt(2 / freedom)) * chance
-    apart = max(found + _DOUBTED * doubt, between, _LEAST_BETWEEN)
+    error_of_variance = float(np.sqrt(2 / freedom)) * chance
+    apart = max(found + _ADDED_ERRORS * error_of_variance, between, _LEAST_BETWEEN)
     own = share_of_release(squares, error, apart)
     return ShrunkEffects(opened + own * (effects - opened), np.sqrt(own * squares))
 
@@ -76,5 +76,5 @@ def contradicted(effects: Array, errors: Array, opened: Array, shared: float) ->
     if size <= 0:
         return False
     slope = float(effects @ opened) / size
-    doubt = float(np.sqrt(np.mean(np.square(errors)) * shared / size))
-    return slope + _CLEARLY * doubt < _HALF
+    slope_error = float(np.sqrt(np.mean(np.square(errors)) * shared / size))
+    return slope + _CLEARLY * slope_error < _HALF

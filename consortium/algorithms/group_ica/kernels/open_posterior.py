@@ -216,12 +216,13 @@ def add_own(
     between, errors = _between_blocks(apart, both.error, variances, 1.0 / own.persons, kept)
     allowed = np.maximum(between + errors, BETWEEN)
     sampling = variances * (1.0 + 0.5 * np.sqrt(size / kept / own.persons)) ** 2 / own.persons
-    here, there = (0.0, 1.0) if own_patients else (1.0, 0.0)
-    of_both = both.error + there * variances * between
-    of_own = sampling + here * variances * between
+    # The difference between both populations is an error of the one that is not the truth.
+    own_differs, others_differ = (0.0, 1.0) if own_patients else (1.0, 0.0)
+    of_both = both.error + others_differ * variances * between
+    of_own = sampling + own_differs * variances * between
     share = of_both / (of_both + of_own)
-    stated = np.square(1.0 - share) * (both.stated + there * variances * allowed)
-    stated += np.square(share) * (sampling + here * variances * allowed)
+    stated = np.square(1.0 - share) * (both.stated + others_differ * variances * allowed)
+    stated += np.square(share) * (sampling + own_differs * variances * allowed)
     leading = (slice(None, kept), slice(kept, None))
     of_release = (1.0 - share) * both.weights
     weight = float(of_release[leading].mean())

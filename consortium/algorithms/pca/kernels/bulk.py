@@ -113,11 +113,11 @@ def freed_variances(values: Array, leading: int, deviation: float) -> tuple[Arra
     Returns
     -------
     variances : array, length k
-    doubts : array, length k
+    errors : array, length k
         Standard error of each correction: by the bulk, since that sum varies with the noise by as
         much as each of its terms, and by neighbours, whose terms are uncertain if they have nearly
         equal variances.
-    doubt : float
+    total_error : float
         The same for the sum of all k, which only the bulk affects.
     """
     gaps = values[:leading, None] - values[None, :]

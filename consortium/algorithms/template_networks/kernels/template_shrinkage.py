@@ -83,7 +83,7 @@ class Shrunk:
         return np.array(ends).T
 
     @property
-    def likeness(self) -> Array:
+    def similarity(self) -> Array:
         """Estimated correlation of each template with the truth, without the noise, (R,)."""
         return _ratio(self.strengths, np.sqrt(np.square(self.strengths) + self.squares[1]))
 

@@ -51,11 +51,11 @@ def test_unbalanced_sites_add_as_much_as_imbalances_that_vary_by_half(lean):
 
 
 def test_noise_of_the_moments_moves_a_covariates_sum_as_symmetric_noise_does(known):
-    plan, there, learned = known
+    plan, centring, learned = known
     exact = replace(learned, noise={**learned.noise, "moment": 0.0})
     added = (
-        expected_of(plan, there, learned).adjustment_noise
-        - expected_of(plan, there, exact).adjustment_noise
+        expected_of(plan, centring, learned).adjustment_noise
+        - expected_of(plan, centring, exact).adjustment_noise
     )
     generator = np.random.default_rng(2)
     slopes = learned.adjustment.slopes
@@ -67,36 +67,38 @@ def test_noise_of_the_moments_moves_a_covariates_sum_as_symmetric_noise_does(kno
 
 
 def test_an_error_of_a_count_moves_a_covariates_sum_by_its_mean(known):
-    plan, there, learned = known
-    exact = replace(there, doubts=np.zeros_like(there.doubts))
+    plan, centring, learned = known
+    exact = replace(centring, count_variances=np.zeros_like(centring.count_variances))
     added = (
-        expected_of(plan, there, learned).adjustment_noise
+        expected_of(plan, centring, learned).adjustment_noise
         - expected_of(plan, exact, learned).adjustment_noise
     )
-    errors = np.random.default_rng(1).standard_normal((DRAWS, len(there.doubts)))
-    moved = errors * np.sqrt(there.doubts) * there.weights @ learned.adjustment.centres
+    errors = np.random.default_rng(1).standard_normal((DRAWS, len(centring.count_variances)))
+    moved = (
+        errors * np.sqrt(centring.count_variances) * centring.weights @ learned.adjustment.centres
+    )
     assert added > 0
     assert added == pytest.approx(moved.var(axis=0).mean() / learned.spread**2, rel=0.05)
 
 
 def test_the_divisor_is_as_uncertain_as_the_scale_that_clips(known):
     """A scale that is off by a factor f changes clipped sums by f at most: half of ln f²."""
-    plan, there, learned = known
-    for doubt in (0.0, 1.0):
-        norms = replace(learned.norms, doubt=doubt)
-        width = expected_of(plan, there, replace(learned, norms=norms)).width
-        logarithms = doubt / 2 * np.random.default_rng(2).standard_normal(DRAWS)
+    plan, centring, learned = known
+    for error in (0.0, 1.0):
+        norms = replace(learned.norms, log_square_error=error)
+        width = expected_of(plan, centring, replace(learned, norms=norms)).width
+        logarithms = error / 2 * np.random.default_rng(2).standard_normal(DRAWS)
         whole = logarithms + PRIOR_WIDTH * np.random.default_rng(3).standard_normal(DRAWS)
         assert width == pytest.approx(whole.std(), rel=0.03)
 
 
 def test_more_participants_count_as_clipped_if_the_centre_was_far_off(known):
-    plan, there, learned = known
+    plan, centring, learned = known
     shares = []
     for far in (0.0, 2.0, 20.0):
         shift = np.full_like(learned.norms.shift, far * learned.norms.factor)
         moved = replace(learned, norms=replace(learned.norms, shift=shift))
-        shares.append(expected_of(plan, there, moved).touched)
+        shares.append(expected_of(plan, centring, moved).touched)
     assert shares[0] < shares[1] < shares[2]
     assert shares[2] == pytest.approx(1.0)
 
@@ -145,7 +147,9 @@ def test_hidden_weights_count_with_the_variance_of_their_prior():
 
 
 def test_an_unsure_share_of_participants_with_an_outcome_is_kept_for_intervals(known):
-    plan, there, learned = known
+    plan, centring, learned = known
     shares = replace(learned.norms.shares, variances=np.full(plan.outcomes, 0.04))
     gaps = replace(learned, norms=replace(learned.norms, shares=shares))
-    assert expected_of(plan, there, gaps).unsure == pytest.approx(np.full(plan.outcomes, 0.04))
+    assert expected_of(plan, centring, gaps).presence_variance == pytest.approx(
+        np.full(plan.outcomes, 0.04)
+    )

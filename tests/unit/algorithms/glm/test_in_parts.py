@@ -138,11 +138,15 @@ def test_beside_the_table_a_site_needs_little_memory(kind):
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.99])
 def test_norms_of_encoded_outcomes_follow_from_their_sums(correlation):
-    likeness = EqualCorrelation(500, correlation)
+    outcome_correlation = EqualCorrelation(500, correlation)
     outcomes = np.random.default_rng(0).standard_normal((500, 4)) * [1.0, 1e6, 0.0, 1.0]
     outcomes[:, 3] = 2.0  # alike in all outcomes, where the sum of squares cancels
-    found = likeness.encoded_norms(np.square(outcomes).sum(axis=0), outcomes.mean(axis=0))
-    np.testing.assert_allclose(found, np.linalg.norm(likeness.encode(outcomes), axis=0), rtol=1e-12)
+    found = outcome_correlation.encoded_norms(
+        np.square(outcomes).sum(axis=0), outcomes.mean(axis=0)
+    )
+    np.testing.assert_allclose(
+        found, np.linalg.norm(outcome_correlation.encode(outcomes), axis=0), rtol=1e-12
+    )
 
 
 def test_nobody_is_worked_out_twice_who_is_within_the_norm(monkeypatch):

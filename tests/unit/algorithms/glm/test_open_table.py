@@ -165,7 +165,7 @@ def test_an_open_cohort_makes_errors_smaller_and_intervals_hold():
 def test_a_cohort_of_four_participants_for_each_outcome_gives_a_matrix_of_correlations():
     people = people_of()
     few, many = (
-        Glm(trial.parameters, trial.shape).likeness
+        Glm(trial.parameters, trial.shape).outcome_correlation
         for trial in (make_open_trial(people, cohort_of(n)) for n in (40, 60))
     )
     assert isinstance(few, EqualCorrelation)

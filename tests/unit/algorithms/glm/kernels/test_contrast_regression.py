@@ -167,7 +167,7 @@ def test_few_outcomes_that_are_clipped_seldom_let_less_through_where_noise_hides
 def test_small_variances_among_large_ones_are_not_taken_for_a_third_of_them():
     sums = sums_of([5.0] * 40, [50.0] * 20 + [1.0] * 20, squares=0.2)
     found = estimate_effects(sums, replace(EXPECTED, persons=1e6))
-    assert found.variances[-1] == pytest.approx(1.0, rel=0.1)
+    assert found.sum_variances[-1] == pytest.approx(1.0, rel=0.1)
 
 
 def test_without_noise_a_balance_that_is_not_expected_is_what_it_is():
@@ -231,7 +231,7 @@ def test_intervals_of_a_single_outcome_know_that_its_variance_is_noisy(part):
 
 def test_without_noise_a_single_outcome_has_the_variance_that_was_found():
     found = estimate_effects(sums_of([5.0], [31.0]), EXPECTED)
-    assert found.variances == pytest.approx(31.0)
+    assert found.sum_variances == pytest.approx(31.0)
     assert found.freedom == pytest.approx(100 / 2.4)
 
 
@@ -295,9 +295,9 @@ def test_noise_can_make_no_divisor_and_no_variance_between_sites_negative():
 def test_intervals_are_wider_if_the_share_with_an_outcome_is_unsure():
     sums = noisy_sums()
     exact = estimate_effects(sums, USUAL).each
-    unsure = estimate_effects(sums, replace(USUAL, unsure=0.04)).each
-    assert unsure.errors == pytest.approx(exact.errors)
-    added = np.square(unsure.widths) - np.square(exact.widths)
+    uncertain = estimate_effects(sums, replace(USUAL, presence_variance=0.04)).each
+    assert uncertain.errors == pytest.approx(exact.errors)
+    added = np.square(uncertain.widths) - np.square(exact.widths)
     assert added == pytest.approx(0.04 * np.square(exact.effects))
 
 

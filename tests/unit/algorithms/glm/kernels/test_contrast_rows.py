@@ -136,7 +136,7 @@ def test_what_site_means_are_off_by_moves_coefficients_together_as_their_noise_s
     rows = np.vstack([-slopes @ off, factor * off])
     noise = {"moment": 0.0, "contrast": 0.0}
     found = solve_coefficients(
-        *(rows, adjustment, quiet, (factor, 1.0, 240.0), noise),
+        *(rows, adjustment, quiet, factor, 1.0, 240.0, noise),
         replace(EXPECTED, adjustment_noise=0.0),
         no_tails(rows.shape[1], 3),
     )

@@ -48,7 +48,7 @@ def test_a_centre_and_a_scale_that_are_off_are_found(off, scale):
     # Who is far from the start is shortened most, so that a few parts in a hundred are missing.
     assert found.shift == pytest.approx(centre, abs=0.07 * scale + 0.05 * abs(off))
     assert found.factor == pytest.approx(scale, rel=0.05)
-    assert (found.missed(), found.doubt, found.lost) == (0.0, 0.0, False)
+    assert (found.missed(), found.log_square_error, found.lost) == (0.0, 0.0, False)
 
 
 @pytest.mark.parametrize("sites", [0.0, 0.25, 4.0])
@@ -108,4 +108,4 @@ def test_outcomes_that_are_missing_are_taken_out_of_their_own_centres():
     noisy = replace(counted, shares=estimate_shares(present, 1e3))
     drawn = learn_norms(noisy, LIKENESS, PERSONS, PERSONS / 2, 1.0)
     assert drawn.present == pytest.approx(1 - lost.mean())
-    assert np.all(drawn.shares.unsure > 0)
+    assert np.all(drawn.shares.relative_variance > 0)

@@ -83,15 +83,15 @@ def test_a_chance_difference_of_norms_counts_in_the_variance_of_what_is_taken():
     """Groups that vary alike have θ = 0; logarithms of norms have standard deviation 0.8."""
     persons = 400
     generator = np.random.default_rng(1)
-    squares, doubts = [], []
+    squares, stated = [], []
     for _ in range(400):
         weights = (generator.random(persons) < 0.4) - 0.4
         lean = weights @ (0.8 * generator.standard_normal(persons))
         sums = TailSums(np.ones(OUTCOMES), 1.0, np.array([lean]), QUIET)
         told = lost_tails(sums, ALIKE, persons, [lean_of_groups(persons, 0.24 * persons, 0.4)])
         squares.append(told.theta[0] ** 2)
-        doubts.append(told.unsure[0])
-    assert np.mean(squares) <= np.mean(doubts)
+        stated.append(told.theta_variance[0])
+    assert np.mean(squares) <= np.mean(stated)
 
 
 @pytest.mark.parametrize("change", [0.1, 0.3])

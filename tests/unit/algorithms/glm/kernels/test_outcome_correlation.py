@@ -19,19 +19,23 @@ def box(side=8):
 
 
 def test_all_outcomes_are_released_where_any_two_are_as_alike():
-    likeness = EqualCorrelation(5, 0.3)
+    outcome_correlation = EqualCorrelation(5, 0.3)
     values = np.random.default_rng(0).standard_normal((5, 3))
     whole = 0.7 * np.eye(5) + 0.3
     power = np.linalg.eigh(whole)
     root = (power[1] * np.sqrt(power[0])) @ power[1].T
-    assert likeness.decode(likeness.decode(values)) == pytest.approx(root @ values)
-    assert likeness.decode(likeness.encode(values)) == pytest.approx(values)
-    assert likeness.root == likeness.roots == pytest.approx(np.trace(root) / 5)
-    assert np.linalg.norm(likeness.encode(values), 2) <= likeness.stretch * np.linalg.norm(
-        values, 2
+    assert outcome_correlation.decode(outcome_correlation.decode(values)) == pytest.approx(
+        root @ values
     )
-    assert likeness.released == 5
-    assert likeness.project(values) is values
+    assert outcome_correlation.decode(outcome_correlation.encode(values)) == pytest.approx(values)
+    assert (
+        outcome_correlation.root == outcome_correlation.roots == pytest.approx(np.trace(root) / 5)
+    )
+    assert np.linalg.norm(
+        outcome_correlation.encode(values), 2
+    ) <= outcome_correlation.stretch * np.linalg.norm(values, 2)
+    assert outcome_correlation.released == 5
+    assert outcome_correlation.project(values) is values
 
 
 def smooth(cutoff=36.0, smoothness=22.0):
@@ -39,37 +43,41 @@ def smooth(cutoff=36.0, smoothness=22.0):
 
 
 def test_what_is_told_of_images_are_their_waves_above_the_cutoff():
-    likeness = smooth()
+    outcome_correlation = smooth()
     values = np.random.default_rng(1).standard_normal((512, 4))
-    told = likeness.decode(likeness.encode(values))
-    assert told == pytest.approx(likeness.project(values), abs=1e-9)
-    assert likeness.project(told) == pytest.approx(told, abs=1e-6)
-    assert likeness.released < 100
+    told = outcome_correlation.decode(outcome_correlation.encode(values))
+    assert told == pytest.approx(outcome_correlation.project(values), abs=1e-9)
+    assert outcome_correlation.project(told) == pytest.approx(told, abs=1e-6)
+    assert outcome_correlation.released < 100
     # An orthonormal projection makes no norm larger, and the weights only by what is said.
     assert np.all(np.linalg.norm(told, axis=0) <= np.linalg.norm(values, axis=0) + 1e-9)
-    coded = np.linalg.norm(likeness.encode(values), axis=0)
-    assert np.all(coded <= likeness.stretch * np.linalg.norm(values, axis=0) * (1 + 1e-6))
+    coded = np.linalg.norm(outcome_correlation.encode(values), axis=0)
+    assert np.all(
+        coded <= outcome_correlation.stretch * np.linalg.norm(values, axis=0) * (1 + 1e-6)
+    )
 
 
 def test_the_noise_that_is_left_in_every_voxel_is_the_one_that_is_said():
-    likeness, generator = smooth(), np.random.default_rng(2)
-    noise = likeness.decode(generator.standard_normal((likeness.released, 4000)))
-    assert noise.var(axis=1) == pytest.approx(likeness.roots, rel=0.15)
-    assert likeness.root == pytest.approx(np.mean(likeness.roots))
+    outcome_correlation, generator = smooth(), np.random.default_rng(2)
+    noise = outcome_correlation.decode(
+        generator.standard_normal((outcome_correlation.released, 4000))
+    )
+    assert noise.var(axis=1) == pytest.approx(outcome_correlation.roots, rel=0.15)
+    assert outcome_correlation.root == pytest.approx(np.mean(outcome_correlation.roots))
 
 
 def test_smooth_images_have_about_the_variance_and_norm_that_are_expected():
-    likeness, generator = smooth(), np.random.default_rng(3)
-    deviation = np.sqrt(2) * likeness.smoothness / np.sqrt(8 * np.log(2))
+    outcome_correlation, generator = smooth(), np.random.default_rng(3)
+    deviation = np.sqrt(2) * outcome_correlation.smoothness / np.sqrt(8 * np.log(2))
     places = box()
     squared = np.square(places[:, None] - places[None]).sum(axis=2)
     values, vectors = np.linalg.eigh(np.exp(-0.5 * squared / deviation**2))
     images = (vectors * np.sqrt(np.maximum(values, 0))) @ generator.standard_normal((512, 400))
-    kept = np.square(likeness.project(images)).sum() / np.square(images).sum()
-    assert kept == pytest.approx(likeness.resolved, abs=0.02 + ROUGH)
-    norms = np.square(likeness.encode(images)).sum(axis=0).mean()
-    assert norms == pytest.approx(512 * likeness.root, rel=0.1)
-    assert 0 < likeness.shared < 0.2
+    kept = np.square(outcome_correlation.project(images)).sum() / np.square(images).sum()
+    assert kept == pytest.approx(outcome_correlation.resolved, abs=0.02 + ROUGH)
+    norms = np.square(outcome_correlation.encode(images)).sum(axis=0).mean()
+    assert norms == pytest.approx(512 * outcome_correlation.root, rel=0.1)
+    assert 0 < outcome_correlation.shared < 0.2
 
 
 def test_rounding_of_the_voxels_changes_next_to_nothing():

@@ -30,7 +30,7 @@ _LEFT = 0.1  # share of a centre's distance from its starting value that may rem
 # Correlation of sites' means and levels in a bias. The 0.7 of the error is half its square.
 _TOGETHER = 0.5
 _MOST_CLIPPED = 0.6
-_MOST_LOST = 0.3  # fraction of an outcome's variance; correlated outcomes lose as much
+_MOST_VARIANCE_LOST = 0.3  # fraction of an outcome's variance; correlated outcomes lose as much
 _TAIL_PART = 0.4  # fraction of an effect's standard error; the remaining bias varies with its noise
 _CAUSES = {
     "factors of a product": "the mean of a column used in a product or square differs from the "
@@ -54,7 +54,7 @@ _TAKEN = 0.3  # share of an effect of all outcomes that clipping takes
 _FAR_OUTCOME = 3.0  # standard deviations from the open cohort's mean
 # Ratio of standard deviations, and the standard error of the logarithm of a slope's own.
 _FAR_RATIO = 1.2
-_SPREAD_DOUBT = 0.03
+_SPREAD_ERROR = 0.03
 # Mean and root mean square of a column that is clipped at 2.5, in public standard deviations.
 _FAR_COLUMN = 1.1
 _WIDE_COLUMN = 1.35
@@ -72,19 +72,21 @@ class PossibleBias:
     """Effects that it could move by more than half their standard error, boolean, length V."""
 
 
-def doubts_of(plan: Glm, found: Effects, learned: Learned, there: Centring) -> list[PossibleBias]:
+def possible_biases(
+    plan: Glm, found: Effects, learned: Learned, centring: Centring
+) -> list[PossibleBias]:
     """Return every cause that concerns an outcome; none without noise and clipping."""
     if plan.shape.noise == 0:
         return []
     clipped = clipped_of(found, learned)
     moves: dict[str, Array | float] = {
-        "factors of a product": _factors(plan, learned, there),
-        "cut column": _column(plan, learned, there),
+        "factors of a product": _factors(plan, learned, centring),
+        "cut column": _column(plan, learned, centring),
         "location": _centre(found, learned),
         "site means": _confounding(found, learned),
         "cut covariates": cut_bias(plan, learned),
         "long tails": _HALF / _TAIL_PART * _tails(found),
-        "unequal deviations": np.inf if found.lost.max() > _MOST_LOST else 0.0,
+        "unequal deviations": np.inf if found.lost.max() > _MOST_VARIANCE_LOST else 0.0,
         "clipped": np.inf if clipped > _MOST_CLIPPED else 0.0,
         "open slopes": _wrong_slopes(plan, found, learned),
     }
@@ -93,11 +95,11 @@ def doubts_of(plan: Glm, found: Effects, learned: Learned, there: Centring) -> l
         "clipped": f"{100 * clipped:.0f} % were clipped away",
     }
     errors = found.each.errors
-    doubts = [
+    biases = [
         PossibleBias(name, causes[name], np.broadcast_to(move, errors.shape) > _HALF * errors)
         for name, move in moves.items()
     ]
-    return [doubt for doubt in doubts if doubt.concerned.any()]
+    return [bias for bias in biases if bias.concerned.any()]
 
 
 def clipped_of(found: Effects, learned: Learned) -> float:
@@ -107,12 +109,12 @@ def clipped_of(found: Effects, learned: Learned) -> float:
     return float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
 
 
-def doubt_sentences(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...]:
+def bias_sentences(biases: list[PossibleBias], outcomes: int) -> tuple[str, ...]:
     """Return the first sentence of a headline if any outcome is withheld."""
-    if not doubts:
+    if not biases:
         return ()
-    many = int(withheld_by(doubts, outcomes).sum())
-    causes = "; and because ".join(doubt.cause for doubt in doubts)
+    many = int(withheld_by(biases, outcomes).sum())
+    causes = "; and because ".join(bias.cause for bias in biases)
     sentence = (
         f"The numbers of {many} of {outcomes} outcomes are withheld, because {causes}. That could "
         "bias an effect by about half its standard error or more."
@@ -120,26 +122,26 @@ def doubt_sentences(doubts: list[PossibleBias], outcomes: int) -> tuple[str, ...
     return (sentence,)
 
 
-def withheld_by(doubts: list[PossibleBias], outcomes: int) -> Array:
+def withheld_by(biases: list[PossibleBias], outcomes: int) -> Array:
     """Return the outcomes that any cause concerns."""
     found = np.zeros(outcomes, dtype=bool)
-    for doubt in doubts:
-        found |= doubt.concerned
+    for bias in biases:
+        found |= bias.concerned
     return found
 
 
 def contradicted_sentences(plan: Glm, learned: Learned) -> tuple[str, ...]:
     """Return warnings on stated standard deviations that contradict those of the first round."""
     found = list[str]()
-    doubt = learned.norms.doubt / 2
+    error = learned.norms.log_square_error / 2
     source = "analysis.norms.deviation" if plan.open is None else "the open cohort"
-    if plan.in_stated_units and _contradicts(learned.ratio, doubt):
+    if plan.in_stated_units and _contradicts(learned.ratio, error):
         found.append(
             f"Outcomes vary within groups and sites {learned.ratio:.2g} times as much as "
             f"{source} states. The plan's forecast is for the stated number."
         )
     spread = learned.spread / plan.design.unit
-    if plan.columns.slope and _contradicts(spread, _SPREAD_DOUBT):
+    if plan.columns.slope and _contradicts(spread, _SPREAD_ERROR):
         found.append(
             f"'{plan.columns.group.label}' varies within sites {spread:.2g} times as much as the "
             "study expects. State the standard deviation within sites, analysis.covariates with "
@@ -174,8 +176,8 @@ def _wrong_slopes(plan: Glm, found: Effects, learned: Learned) -> float:
     if plan.open is None or not plan.open.knows_contrast:
         return 0.0
     opened = known_effects(plan, learned)[0]
-    along, whole = plan.likeness.decode(
-        plan.likeness.decode(np.column_stack([opened, np.ones(plan.outcomes)]))
+    along, whole = plan.outcome_correlation.decode(
+        plan.outcome_correlation.decode(np.column_stack([opened, np.ones(plan.outcomes)]))
     ).T  # R^½ of slopes and of ones
     shared = float(along @ along / (opened @ opened))
     effects = found.each.effects
@@ -187,12 +189,12 @@ def _wrong_slopes(plan: Glm, found: Effects, learned: Learned) -> float:
     return _TAKEN * math.sqrt(max(left, 0.0))
 
 
-def _contradicts(ratio: float, doubt: float) -> bool:
+def _contradicts(ratio: float, error: float) -> bool:
     """Return whether a ratio differs from 1 by more than the tolerance and two standard errors."""
-    return abs(math.log(ratio)) > math.log(_FAR_RATIO) + 2 * doubt
+    return abs(math.log(ratio)) > math.log(_FAR_RATIO) + 2 * error
 
 
-def states_of(doubts: list[PossibleBias], lacking: Array) -> tuple[str, ...]:
+def states_of(biases: list[PossibleBias], lacking: Array) -> tuple[str, ...]:
     """Return why each outcome's numbers are withheld, or that they are reported.
 
     Parameters
@@ -200,7 +202,7 @@ def states_of(doubts: list[PossibleBias], lacking: Array) -> tuple[str, ...]:
     lacking : array of bool, length V
         Outcomes that too few participants have.
     """
-    causes = [*((doubt.name, doubt.concerned) for doubt in doubts), ("missing values", lacking)]
+    causes = [*((bias.name, bias.concerned) for bias in biases), ("missing values", lacking)]
     return tuple(
         f"withheld: {', '.join(own)}" if own else REPORTED
         for own in ([name for name, which in causes if which[v]] for v in range(len(lacking)))
@@ -230,19 +232,19 @@ def _centre(found: Effects, learned: Learned) -> Array:
     return np.asarray(_LEFT * unbalanced * np.abs(learned.norms.shift) / learned.norms.factor)
 
 
-def _factors(plan: Glm, learned: Learned, there: Centring) -> float:
+def _factors(plan: Glm, learned: Learned, centring: Centring) -> float:
     """Return infinity if a column of a product or a square is far from its stated mean, or 0."""
     factors = plan.columns.products.rows
     if not len(factors):
         return 0.0
     own = [e.row in factors and not e.levels for e in clipped_columns(plan.columns)[0]]
     centres = learned.adjustment.centres + np.nan_to_num(plan.declared)
-    persons = there.groups.persons
+    persons = centring.groups.persons
     means = persons @ centres[:, own] / persons.sum()
     return np.inf if np.abs(means).max(initial=0.0) > _FAR_FACTOR else 0.0
 
 
-def _column(plan: Glm, learned: Learned, there: Centring) -> float:
+def _column(plan: Glm, learned: Learned, centring: Centring) -> float:
     """Return infinity if a slope's column was clipped unequally or much at both ends, or 0.
 
     The share outside the limits is estimated from the mean square about the stated mean, including
@@ -251,7 +253,7 @@ def _column(plan: Glm, learned: Learned, there: Centring) -> float:
     """
     if not plan.columns.slope:
         return 0.0
-    persons = there.groups.persons
+    persons = centring.groups.persons
     units = plan.parameters.units
     means = learned.adjustment.centres[:, 0]
     usual = np.ones(1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtr, chdtrc  # scipy.stats has them, and takes half a second to load
 
+from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE
 from consortium.base.array import Array
 
 CLIPPED = {
@@ -38,9 +39,11 @@ TOUCHED = {
     4.0: 0.0,
 }
 """Share of the participants whose contribution is clipped at height h."""
-WITHIN = 0.7
-"""Share of an outcome's variance that is within sites and not explained by covariates: a quarter is
-between sites, and covariates explain little of the rest."""
+_USUALLY_EXPLAINED = 0.05
+"""Share of an outcome's variance that covariates explain in forecasts. A choice: the study's
+``explained`` is for the error by noise in the adjustment, and errs on the large side."""
+RESIDUAL_VARIANCE = 1 - SITE_VARIANCE - _USUALLY_EXPLAINED
+"""Share of an outcome's variance that is within sites and not explained by covariates, 0.7."""
 DIVISOR_SHARE = 0.015
 SQUARES_SHARE = 0.03
 SPREAD_SHARE = 0.005
@@ -129,7 +132,7 @@ def tail_of(height: float, outcomes: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenBound:
+class Clipping:
     """Clipping bound of `glm` with the values that follow from it."""
 
     height: float

@@ -1,4 +1,4 @@
-"""Participants of a site as a plan of `glm` uses them: columns in public units, and exclusions.
+"""Predictors of a site's participants: the contrast's column and the covariates, clipped.
 
 Each entry is first clipped to public limits. A participant who lacks a value contributes 0.
 """
@@ -32,8 +32,8 @@ _AT_ONCE = 1024  # entries of a chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Persons:
-    """Participants of a site."""
+class Predictors:
+    """Contrast and covariates of every participant of a site, in public units."""
 
     contrast: Array
     """t̃ = t - q_s, or t of a column with limits, length n; 0 for excluded participants."""
@@ -55,8 +55,8 @@ class Persons:
     (1 + p) x n; empty without one."""
 
 
-def persons_of(plan: Glm, data: SiteData, query: Query) -> Persons:
-    """Read group and covariates of a site's participants."""
+def group_predictors(plan: Glm, data: SiteData, query: Query) -> Predictors:
+    """Read the group and the covariates of a site's participants."""
     table, many = rows_of(data)
     own, weight = _part_and_weight(plan, query)
     group = table[plan.columns.group.row].astype(np.float64)
@@ -66,17 +66,17 @@ def persons_of(plan: Glm, data: SiteData, query: Query) -> Persons:
     whole = _whole_columns(plan, np.vstack([sides, x]) * kept, query.site)
     x = clip_columns(x, plan.design.covariate_reach) * kept
     contrast = np.where(kept, (group > plan.columns.threshold) - own, 0.0)
-    found = Persons(contrast, x, weight, max(own, 1 - own), kept, whole=whole)
+    found = Predictors(contrast, x, weight, max(own, 1 - own), kept, whole=whole)
     units = plan.parameters.units
     return found if units is None else _by_unit(plan, units, found, table, many)
 
 
-def sloped_persons_of(plan: Glm, data: SiteData, query: Query) -> Persons:
+def slope_predictors(plan: Glm, data: SiteData, query: Query) -> Predictors:
     """Read a column with limits and the covariates of a site's participants."""
     table, many = rows_of(data)
     columns, kept = _covariates(plan, table, query.site)
     clipped = clip_columns(columns, plan.design.covariate_reach) * kept
-    found = Persons(
+    found = Predictors(
         contrast=clipped[0],
         covariates=clipped[1:],
         weight=1.0,
@@ -89,15 +89,15 @@ def sloped_persons_of(plan: Glm, data: SiteData, query: Query) -> Persons:
     return found if units is None else _by_unit(plan, units, found, table, many)
 
 
-def _by_unit(plan: Glm, units: Units, rows: Persons, table: Table, many: int) -> Persons:
+def _by_unit(plan: Glm, units: Units, rows: Predictors, table: Table, many: int) -> Predictors:
     """Return units instead of rows; a row that lacks any value is ignored."""
-    there = (rows.kept & _complete(table, plan.columns.outcomes)).reshape(many, -1)
-    shape = len(rows.covariates), many, there.shape[1]
+    present = (rows.kept & _complete(table, plan.columns.outcomes)).reshape(many, -1)
+    shape = len(rows.covariates), many, present.shape[1]
     column = rows.column if len(rows.column) else rows.contrast
     contrast = rows.contrast.reshape(shape[1:])
     column = column.reshape(shape[1:])
     covariates = rows.covariates.reshape(shape)
-    within = within_units(there, contrast, column, covariates, units.correlation)
+    within = within_units(present, contrast, column, covariates, units.correlation)
     contrast, column = ((each * within.parts).sum(axis=0) for each in (contrast, column))
     covariates = within.mean(rows.covariates)
     lift = plan.lift
@@ -113,9 +113,9 @@ def _by_unit(plan: Glm, units: Units, rows: Persons, table: Table, many: int) ->
     if len(means):
         most = lift * plan.design.covariate_reach**2
         weight = smaller_weight(weight, means, deviations, most)
-    kept = np.asarray(there.any(axis=0))
+    kept = np.asarray(present.any(axis=0))
     own = replace(within, weight=weight)
-    return Persons(
+    return Predictors(
         contrast=contrast,
         covariates=covariates,
         weight=rows.weight,
@@ -137,9 +137,9 @@ def _whole_columns(plan: Glm, columns: Array, site: int) -> Array:
     return whole
 
 
-def curve_of(plan: Glm, people: Persons) -> Curve | None:
+def curve_of(plan: Glm, predictors: Predictors) -> Curve | None:
     """Return the curve of an open cohort for a site's participants; None without one."""
-    return None if plan.open is None else Curve(plan.open.slopes, people.whole)
+    return None if plan.open is None else Curve(plan.open.slopes, predictors.whole)
 
 
 def _complete(table: Table, entries: Array) -> Array:
@@ -158,20 +158,20 @@ def sides_of(plan: Glm, data: SiteData) -> Array:
     table, many = rows_of(data)
     group = table[plan.columns.group.row].astype(np.float64)
     sides = np.where(group > plan.columns.threshold, 0.5, -0.5)
-    there = np.isfinite(group)
-    sides, there = (each.reshape(many, -1) for each in (np.where(there, sides, 0.0), there))
-    return np.asarray(sides.sum(axis=0) / np.maximum(there.sum(axis=0), 1))
+    present = np.isfinite(group)
+    sides, present = (each.reshape(many, -1) for each in (np.where(present, sides, 0.0), present))
+    return np.asarray(sides.sum(axis=0) / np.maximum(present.sum(axis=0), 1))
 
 
 def _part_and_weight(plan: Glm, query: Query) -> tuple[float, float]:
     """Return q_s and a_s. If q_s was released, a_s is computed from it here."""
     if plan.columns.slope:
         own = plan.groups.proportions
-        weight = plan.choice.weights
+        weight = plan.clipping.weights
         return float(own[query.site]), float(weight[query.site])
     part = query.arguments["proportions"][query.site]
     known = np.clip(part if np.isfinite(part) else 0.5, 0.0, 1.0)
-    return float(known), float(capped_weights(known, plan.choice.contrast_reach))
+    return float(known), float(capped_weights(known, plan.clipping.contrast_reach))
 
 
 def _covariates(plan: Glm, table: Table, site: int) -> tuple[Array, Array]:
