@@ -188,19 +188,19 @@ def test_the_shares_of_a_study_of_regions_are_those_that_were_worked_out():
 
 
 def test_noise_asks_for_a_lower_clip_and_chance_for_a_higher_one():
-    assert Glm(*plan_for(400, 400, 1)).choice.height == 0.65
-    assert Glm(*plan_for(8000, 20, 8)).choice.height >= 1.5
+    assert Glm(*plan_for(400, 400, 1)).clipping.height == 0.65
+    assert Glm(*plan_for(8000, 20, 8)).clipping.height >= 1.5
 
 
 def test_a_hard_clip_is_for_outcomes_of_which_no_part_is_shared_by_all():
     for correlation in (0.0, 0.25, 0.6):
         clipping = Glm(
             *plan_for(1000, 5, 0.5, norms={"deviation": 1.0, "correlation": correlation})
-        ).choice
+        ).clipping
         assert clipping.lost <= 0.13
     assert clipping.height == 1.3  # most of five outcomes that are alike is shared
     alike, apart = (
-        Glm(*plan_for(1000, 20, 2, norms={"deviation": 1.0, "correlation": r})).choice.height
+        Glm(*plan_for(1000, 20, 2, norms={"deviation": 1.0, "correlation": r})).clipping.height
         for r in (0.6, 0.0)
     )
     assert apart < alike
@@ -220,7 +220,7 @@ def test_an_effect_that_all_outcomes_share_loses_no_more_than_is_said(entries, h
         lost.append(1 - (found[1] - found[0]) / 0.5)
         trial = make_trial(people)
         shape = replace(trial.shape, noise=noise_of(4, 8))
-        told.append(Glm(trial.parameters, shape).choice.lost)
+        told.append(Glm(trial.parameters, shape).clipping.lost)
     assert np.mean(lost) == pytest.approx(np.mean(told), abs=0.045)
 
 

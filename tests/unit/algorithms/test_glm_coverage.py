@@ -55,5 +55,5 @@ def test_all_coefficients_cost_the_contrast_a_fifth():
     for contrasts in ({"patients": "dx1"}, "all"):
         trial = make_trial(people, contrasts=contrasts)
         shape = replace(trial.shape, noise=noise_of(1, CELL[2]))
-        errors.append(Glm(trial.parameters, shape).choice.error)
+        errors.append(Glm(trial.parameters, shape).clipping.error)
     assert 1.05 < errors[1] / errors[0] < 1.35
