@@ -23,7 +23,7 @@ from benchmarks.timing import command, heading, line
 from consortium.algorithms.base import Array, Extent, Templates
 from consortium.algorithms.glm.kernels.outcome_correlation import FWHM_PER_SIGMA
 from consortium.algorithms.subspace import smooth_basis
-from consortium.algorithms.template_networks.plan import in_basis
+from consortium.algorithms.template_networks.centre import in_basis
 from consortium.algorithms.template_networks.result import MORE, SAME, UNLIKE
 from consortium.kernels.dual_regression import person_maps
 from consortium.kernels.projectors import leading_directions

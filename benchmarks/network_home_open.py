@@ -23,8 +23,8 @@ from benchmarks.open_cohort import OPEN, People, _open_hospitals, read_people
 from benchmarks.timing import show
 from consortium.algorithms.base import Array, Release, Result
 from consortium.algorithms.group_ica.at_home import combine_three, results_at_home
+from consortium.algorithms.group_ica.centre import GroupIca
 from consortium.algorithms.group_ica.kernels.open_posterior import OpenMean, combine
-from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.open_cohort import OpenDirections
 from consortium.kernels.home_posterior import Posterior, ReleaseShare, combine_projectors
 from consortium.kernels.moments import pack_symmetric
@@ -42,7 +42,7 @@ class Hospital:
     own: Posterior
     release: Array
     deviation: float
-    plan: GroupIcaPlan
+    plan: GroupIca
     cohort: OpenDirections
     half: Half
     maps: Array

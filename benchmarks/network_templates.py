@@ -18,7 +18,7 @@ from benchmarks.timing import show
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array, Release, Result, Templates
 from consortium.algorithms.subspace import smooth_basis
-from consortium.algorithms.template_networks.plan import in_basis
+from consortium.algorithms.template_networks.centre import in_basis
 from consortium.kernels.dual_regression import person_maps
 from consortium.kernels.projectors import reduce_series
 from consortium.space.grid import template_grid

@@ -18,7 +18,7 @@ from consortium import __version__
 from consortium.algorithms.base import Array, Release, Result
 from consortium.algorithms.findings import DRAWN, Finding
 from consortium.algorithms.group_ica.at_home import WEIGHTS, results_at_home
-from consortium.algorithms.group_ica.plan import GroupIcaPlan
+from consortium.algorithms.group_ica.centre import GroupIca
 from consortium.algorithms.subspace import directions_of
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.atomic import DAMAGED, path_in_folder, write_bytes, write_json, write_text
@@ -198,7 +198,7 @@ def write_posterior(
     _check_people(len(dataset.lengths), persons, everybody, finished.run)
     release = finished.release
     taken = ReleaseShare(persons, everybody, len(release.sites), release.deviation)
-    plan = cast("GroupIcaPlan", finished.plan.analysis)
+    plan = cast("GroupIca", finished.plan.analysis)
     posterior = combine_projectors(
         _directions(dataset, plan, tell),
         unpack_symmetric(release.values),
@@ -226,7 +226,7 @@ def _check_people(here: int, then: int, everybody: int, run: str) -> None:
 
 
 def _directions(
-    dataset: SiteDataset, plan: GroupIcaPlan, tell: Callable[[str], None]
+    dataset: SiteDataset, plan: GroupIca, tell: Callable[[str], None]
 ) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
     asked = (plan.for_series, plan.asked.global_signal, plan.asked.kept)
     found = []

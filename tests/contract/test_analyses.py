@@ -53,7 +53,6 @@ PARTS = (
         "clipping",
         "design",
         "ring",
-        "plan",
         "predictors",
         "in_parts",
         "look",
@@ -72,9 +71,7 @@ PARTS = (
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters` and
 `centre` are in all, `site`, `result` and `forecast` in most; the others are what was too long for
-its part. `plan` holds a class of its own only in those of TWINS."""
-TWINS = ("group_ica", "template_networks")
-"""These have two classes: one for the releases, which parts import, and its heir in `centre`."""
+its part."""
 PLACED = ("glm",)
 """Of these a site's answer depends on which site it is."""
 OF_ITS_SITE = ("network_accuracy",)
@@ -129,7 +126,6 @@ def test_a_part_of_an_analysis_imports_only_from_the_parts_before_it(folder):
         assert here not in modules
         assert own <= set(PARTS[: PARTS.index(path.stem)]), path
     assert (FOLDER / folder / "parameters.py").exists()
-    assert (FOLDER / folder / "plan.py").exists() == (folder in TWINS)
 
 
 def _take_class_of_annotations(tree):
@@ -151,8 +147,7 @@ def test_an_analysis_is_one_class_with_its_own_plan_and_run(name):
     home = algorithm.__module__.removesuffix(".centre")
     heirs = algorithm.__mro__[: algorithm.__mro__.index(AnalysisPlan)]
     own = [base for base in heirs if base.__module__.startswith(home)]
-    assert own[:1] == [algorithm]
-    assert len(own) == (2 if name in TWINS else 1)
+    assert own == [algorithm]
 
 
 @pytest.mark.parametrize("folder", sorted(p.parent.name for p in FOLDER.glob("*/__init__.py")))

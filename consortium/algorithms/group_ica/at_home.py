@@ -6,9 +6,12 @@ cohort, and the hospital's own data and the release together confirm its maps. O
 this.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,19 +24,21 @@ from consortium.algorithms.group_ica.kernels.open_posterior import (
     add_own,
     combine,
 )
-from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import group_release, make_result
 from consortium.algorithms.group_ica.with_open import confirmed_result, published_result
 from consortium.base.array import Array
 from consortium.kernels.home_posterior import BETWEEN, Posterior
 from consortium.kernels.moments import pack_symmetric, unpack_symmetric
 
+if TYPE_CHECKING:
+    from consortium.algorithms.group_ica.centre import GroupIca
+
 WEIGHTS = "own_weight", "others_weight", "open_weight"
 """Numbers of the combined result if the study has an open cohort; their sum is 1."""
 
 
 def results_at_home(
-    posterior: Posterior, release: Release, plan: GroupIcaPlan, *, own_patients: bool = False
+    posterior: Posterior, release: Release, plan: GroupIca, *, own_patients: bool = False
 ) -> Mapping[str, Result]:
     """Return results by name: 'own', 'release' and 'posterior'.
 
@@ -41,7 +46,7 @@ def results_at_home(
     ----------
     release : Release
         The study's release.
-    plan : GroupIcaPlan
+    plan : GroupIca
         Plan of the study's sites that answered.
     own_patients : bool
         Whether maps are to be those of this hospital's patients, and not those of all hospitals'.
@@ -58,8 +63,8 @@ def results_at_home(
 
 
 def _at_home(
-    matrix: Array, deviation: float, persons: float, alone: GroupIcaPlan
-) -> tuple[Release, GroupIcaPlan]:
+    matrix: Array, deviation: float, persons: float, alone: GroupIca
+) -> tuple[Release, GroupIca]:
     """Return a matrix as if it were the release of a study with so many participants."""
     count = max(round(persons), 1)
     smaller = replace(alone.shape, subjects=(count,), samples=(count,), sites=())
@@ -69,8 +74,8 @@ def _at_home(
 def _with_cohort(
     posterior: Posterior,
     release: Release,
-    both: tuple[Release, GroupIcaPlan],
-    plan: GroupIcaPlan,
+    both: tuple[Release, GroupIca],
+    plan: GroupIca,
     *,
     own_patients: bool,
 ) -> Result:

@@ -7,21 +7,40 @@ components (Calhoun et al. 2001; Varoquaux et al. 2010), and the uncertainty of 
 parametric bootstrap.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Local, Query, Run, Table
+from consortium.algorithms.base import (
+    AnalysisPlan,
+    Case,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Shape,
+    Table,
+)
 from consortium.algorithms.group_ica.forecast import expect, forecast_sentences, refuse_hopeless
+from consortium.algorithms.group_ica.kernels.open_posterior import OpenMean
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import GroupIcaPlan
-from consortium.algorithms.group_ica.with_open import cohort_remark, published_result
-from consortium.algorithms.subspace import mean_projector
+from consortium.algorithms.group_ica.with_open import (
+    cohort_remark,
+    mean_of_cohort,
+    published_result,
+)
+from consortium.algorithms.open_cohort import OpenDirections
+from consortium.algorithms.subspace import ProjectorPlan, mean_projector
 from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
 from consortium.algorithms.worth import worth_sentence
+from consortium.errors import StudyError
 
 
-class GroupIca(GroupIcaPlan):
-    """One release of d(d+1)/2 numbers."""
+class GroupIca(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
+    """One release of d(d+1)/2 numbers: the mean of the participants' projectors."""
 
     name = "group_ica"
     title = "group ICA"
@@ -37,6 +56,61 @@ class GroupIca(GroupIcaPlan):
         Case({"directions": 2, "replays": 10, "anyway": True, "open": "cohort.npz"}),
         Case({"directions": 2, "replays": 10, "anyway": True, "open": "cortex.npz"}, mesh=True),
     )
+
+    def __init__(self, parameters: GroupIcaParameters, shape: Shape) -> None:
+        asked = parameters.asked
+        cohort = shape.open_cohort
+        if isinstance(cohort, OpenDirections) and cohort.cutoff and asked.cutoff is None:
+            asked = replace(asked, cutoff=cohort.cutoff)
+        super().__init__(asked, shape)
+        self.parameters = parameters
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """One release with the whole budget."""
+        self.check_open_cohort()
+        return (self.release,)
+
+    @property
+    def open_cohort(self) -> OpenDirections | None:
+        """Participants of an open cohort whose directions the study names."""
+        cohort = self.shape.open_cohort
+        return cohort if isinstance(cohort, OpenDirections) else None
+
+    @property
+    def open_mean(self) -> OpenMean | None:
+        """Mean projector of the open cohort."""
+        cohort = self.open_cohort
+        if cohort is None:
+            return None
+        self.check_open_cohort()
+        return mean_of_cohort(cohort, self.asked.kept)
+
+    @property
+    def by_itself(self) -> GroupIca:
+        """The same plan without an open cohort, in the same basis."""
+        fixed = self.parameters.model_copy(update={"cutoff": self.cutoff or None, "open": None})
+        return type(self)(fixed, replace(self.shape, open_cohort=None))
+
+    def check_open_cohort(self) -> None:
+        """Raise StudyError if the open cohort's directions are not of the study's basis."""
+        if self.parameters.open is None or self.shape.open_cohort is None:
+            return
+        cohort = self.open_cohort
+        if cohort is None:
+            raise StudyError(
+                "field 'analysis.open': group_ica requires a file of directions, and a table was "
+                "given. Make the file with 'consortium open-cohort'."
+            )
+        _, size, kept = cohort.values.shape
+        own_basis = self.cutoff, self.size, self.asked.global_signal
+        cohort_basis = cohort.cutoff, size, cohort.global_signal
+        if own_basis != cohort_basis or kept < self.asked.kept:
+            raise StudyError(
+                f"field 'analysis.open': its directions must be {self.asked.kept} in the study's "
+                f"basis ({_basis(*own_basis)}), and they are {kept} in another one "
+                f"({_basis(*cohort_basis)}). Make the file again with this study."
+            )
 
     refuse_hopeless = refuse_hopeless
 
@@ -60,3 +134,8 @@ class GroupIca(GroupIcaPlan):
         """Ask once, and take the mean of projectors apart."""
         release = yield Query("networks", "projectors")
         return published_result(release, self)
+
+
+def _basis(cutoff: float, size: int, global_signal: str) -> str:
+    where = f"waves longer than {cutoff:g} mm" if cutoff else "regions or voxels"
+    return f"{size} maps, {where}, global_signal: {global_signal}"

@@ -4,8 +4,11 @@ Releases of simulated participants with usual networks and the noise of the stud
 their networks are found, by the function that does so for the study's own release.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +19,7 @@ from consortium.algorithms.group_ica.open_forecast import (
     open_sentences,
 )
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import YARDSTICK, GroupIcaPlan
+from consortium.algorithms.group_ica.result import YARDSTICK
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
 from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
 from consortium.algorithms.worth import POOLED, worth_sentence, would_be_enough
@@ -25,6 +28,9 @@ from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import usual_projector
 from consortium.kernels.surface_basis import SurfaceBasis
+
+if TYPE_CHECKING:
+    from consortium.algorithms.group_ica.centre import GroupIca
 
 FOUND = "components found"
 ALONE = "mean correlation of the open cohort's own maps with the truth"
@@ -51,7 +57,7 @@ class NetworkForecast:
     """Mean expected correlation of all components, whether they are found or not."""
 
 
-def forecast_networks(plan: GroupIcaPlan) -> NetworkForecast:
+def forecast_networks(plan: GroupIca) -> NetworkForecast:
     """Return the forecast for a study's sizes and noise.
 
     The simulated release has `_DIMENSIONS` dimensions for each direction or fewer. Its noise has
@@ -76,7 +82,7 @@ def forecast_networks(plan: GroupIcaPlan) -> NetworkForecast:
 
 @lru_cache(maxsize=256)
 def _simulate(
-    kind: type[GroupIcaPlan], parameters: str, size: int, deviation: float, persons: int
+    kind: type[GroupIca], parameters: str, size: int, deviation: float, persons: int
 ) -> NetworkForecast:
     asked = GroupIcaParameters.model_validate_json(parameters)
     shape = Shape(size, (persons,), (persons * _VOLUMES,), "subject")
@@ -94,7 +100,7 @@ def _simulate(
     return NetworkForecast(len(found) / _DRAWS, tuple(sorted(found)), total / asked.most / _DRAWS)
 
 
-def expect(plan: GroupIcaPlan) -> tuple[Expectation, ...]:
+def expect(plan: GroupIca) -> tuple[Expectation, ...]:
     """Return the forecast in numbers."""
     worth = subspace_worth(plan)
     if plan.open_cohort is not None:
@@ -125,7 +131,7 @@ def _agreed(expected: tuple[float, ...]) -> Expectation:
     return replace(agreed, value=mean, low=expected[0], high=expected[-1])
 
 
-def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
+def forecast_sentences(plan: GroupIca) -> tuple[str, ...]:
     """Return the forecast in sentences."""
     asked = plan.asked
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
@@ -162,7 +168,7 @@ def forecast_sentences(plan: GroupIcaPlan) -> tuple[str, ...]:
     return (*lines, *filter(None, [worth_sentence(subspace_worth(plan), USUAL)]))
 
 
-def _smooth_noise(plan: GroupIcaPlan) -> str:
+def _smooth_noise(plan: GroupIca) -> str:
     """Return how the result is stricter than the forecast, which knows no places of networks."""
     if plan.shape.places is None and plan.shape.region_places is None:
         return ""
@@ -171,14 +177,14 @@ def _smooth_noise(plan: GroupIcaPlan) -> str:
     return f"The result also compares them with smooth noise{which}, and may report fewer. "
 
 
-def is_hopeless(plan: GroupIcaPlan) -> bool:
+def is_hopeless(plan: GroupIca) -> bool:
     """Return whether too few components are expected to be found, or to be confirmed."""
     if plan.open_cohort is not None:
         return confirmable(plan, plan.open_cohort) < min(_LEAST_FOUND, plan.parameters.most)
     return forecast_networks(plan).found < min(_LEAST_FOUND, plan.parameters.most)
 
 
-def refuse_hopeless(plan: GroupIcaPlan) -> None:
+def refuse_hopeless(plan: GroupIca) -> None:
     """Refuse a study that is expected to find fewer than two networks, unless it runs anyway.
 
     Raises StudyError with sufficient numbers.
@@ -187,7 +193,7 @@ def refuse_hopeless(plan: GroupIcaPlan) -> None:
         raise StudyError(f"field 'privacy.epsilon': {_too_little(plan)}")
 
 
-def _too_little(plan: GroupIcaPlan) -> str:
+def _too_little(plan: GroupIca) -> str:
     remedy = would_be_enough(
         shape=plan.shape,
         sees=lambda less: not is_hopeless(type(plan)(plan.parameters, less)),

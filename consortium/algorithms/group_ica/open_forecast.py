@@ -4,8 +4,11 @@ Releases of hospitals whose participants are like the open cohort's are drawn wi
 noise, and become networks by the function that does so for the study's own release.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +22,16 @@ from consortium.algorithms.group_ica.kernels.open_posterior import (
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
-from consortium.algorithms.group_ica.plan import GroupIcaPlan, mean_of_cohort
 from consortium.algorithms.group_ica.result import group_release
 from consortium.algorithms.group_ica.separation import open_maps
-from consortium.algorithms.group_ica.with_open import result_with_open
+from consortium.algorithms.group_ica.with_open import mean_of_cohort, result_with_open
 from consortium.algorithms.open_cohort import OpenDirections
 from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.kernels.moments import pack_symmetric
+
+if TYPE_CHECKING:
+    from consortium.algorithms.group_ica.centre import GroupIca
 
 _REPLAYS = 10
 _FIGURES = 3
@@ -49,7 +54,7 @@ class OpenForecast:
     """Expected correlation of the open cohort's own maps with the truth, without any release."""
 
 
-def forecast_with_open(plan: GroupIcaPlan, cohort: OpenDirections) -> OpenForecast:
+def forecast_with_open(plan: GroupIca, cohort: OpenDirections) -> OpenForecast:
     """Return the forecast of a plan with an open cohort."""
     plan.check_open_cohort()
     fewer = plan.parameters.model_copy(update={"replays": _REPLAYS}).model_dump_json()
@@ -59,7 +64,7 @@ def forecast_with_open(plan: GroupIcaPlan, cohort: OpenDirections) -> OpenForeca
 
 @lru_cache(maxsize=64)
 def _simulate(
-    kind: type[GroupIcaPlan], parameters: str, shape: Shape, cohort: OpenDirections
+    kind: type[GroupIca], parameters: str, shape: Shape, cohort: OpenDirections
 ) -> OpenForecast:
     plan = kind(GroupIcaParameters.model_validate_json(parameters), shape)
     generator = np.random.default_rng(0)
@@ -74,7 +79,7 @@ def _simulate(
     return OpenForecast(len(expected), tuple(expected), agreement_alone(plan, cohort))
 
 
-def confirmable(plan: GroupIcaPlan, cohort: OpenDirections) -> float:
+def confirmable(plan: GroupIca, cohort: OpenDirections) -> float:
     """Return the expected number of the open cohort's maps that the release confirms."""
     mean = mean_of_cohort(cohort, plan.asked.kept)
     fixed = plan.by_itself
@@ -92,7 +97,7 @@ def confirmable(plan: GroupIcaPlan, cohort: OpenDirections) -> float:
 
 @lru_cache(maxsize=4)
 def _open_maps(
-    kind: type[GroupIcaPlan], parameters: str, shape: Shape, cohort: OpenDirections
+    kind: type[GroupIca], parameters: str, shape: Shape, cohort: OpenDirections
 ) -> tuple[Array, tuple[SmoothNull, ...]]:
     """Return the strongest maps of an open cohort, and participants without networks like it."""
     one = replace(shape, subjects=(len(cohort.values),), samples=(len(cohort.values),), sites=())
@@ -103,7 +108,7 @@ def _open_maps(
     return weights, released.nulls(released.directions(plan.parameters.most))
 
 
-def agreement_alone(plan: GroupIcaPlan, cohort: OpenDirections) -> float:
+def agreement_alone(plan: GroupIca, cohort: OpenDirections) -> float:
     """Return the expected mean correlation of the open cohort's own maps with the truth.
 
     It is the agreement of two halves, by sites, stepped up to the whole (Spearman and Brown).
@@ -134,7 +139,7 @@ def _halves_by_site(sites: NDArray[np.str_]) -> tuple[NDArray[np.bool_], NDArray
     return first, ~first
 
 
-def open_sentences(plan: GroupIcaPlan, cohort: OpenDirections) -> tuple[str, ...]:
+def open_sentences(plan: GroupIca, cohort: OpenDirections) -> tuple[str, ...]:
     """Return the forecast in sentences."""
     forecast = forecast_with_open(plan, cohort)
     low = max(forecast.alone - _ERROR_ALONE, 0.0)

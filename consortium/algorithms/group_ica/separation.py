@@ -1,7 +1,10 @@
 """How the directions of a release become networks, and which of them count."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +25,6 @@ from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothRelease,
     surface_covariances,
 )
-from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.base.array import Array
 from consortium.kernels.component_bootstrap import (
     Networks,
@@ -34,6 +36,9 @@ from consortium.kernels.component_bootstrap import (
 )
 from consortium.kernels.separations import FastIca, Paint, SeparationMethod, Varimax
 from consortium.kernels.surface_basis import SurfaceBasis
+
+if TYPE_CHECKING:
+    from consortium.algorithms.group_ica.centre import GroupIca
 
 _MORE = 1.25
 """Number of separated directions, over the maximum number of networks."""
@@ -47,7 +52,7 @@ class GroupRelease:
     """Shape (d, d)."""
     deviation: float
     """Standard deviation of the privacy noise in a released number."""
-    plan: GroupIcaPlan
+    plan: GroupIca
     paint: Paint
     """To the analysed voxels."""
     shape: Shape
@@ -174,7 +179,7 @@ def _varimax(released: GroupRelease) -> Varimax:
     return Varimax(released.paint)
 
 
-def open_maps(plan: GroupIcaPlan, matrix: Array, paint: Paint) -> Array:
+def open_maps(plan: GroupIca, matrix: Array, paint: Paint) -> Array:
     """Return the weights of the maps of a mean projector without noise, shape (d, R)."""
     many = min(round(_MORE * plan.parameters.most), len(matrix))
     bulk = float(np.median(np.linalg.eigvalsh(matrix)))

@@ -5,8 +5,12 @@ have, and adds networks that only the hospitals have. A map that the release doe
 withheld.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +28,6 @@ from consortium.algorithms.group_ica.kernels.open_posterior import (
     measure_strengths,
 )
 from consortium.algorithms.group_ica.kernels.smooth_null import SmoothNull
-from consortium.algorithms.group_ica.plan import GroupIcaPlan
 from consortium.algorithms.group_ica.result import (
     assemble,
     group_release,
@@ -41,6 +44,9 @@ from consortium.algorithms.open_cohort import OpenDirections
 from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks
+
+if TYPE_CHECKING:
+    from consortium.algorithms.group_ica.centre import GroupIca
 
 HERE = "found in these hospitals"
 NEW = "new in these hospitals"
@@ -74,7 +80,13 @@ class _Maps:
         return [str(word) for word in words]
 
 
-def result_with_open(release: Release, plan: GroupIcaPlan, cohort: OpenMean) -> Result:
+@lru_cache(maxsize=4)  # a cohort is one object for each space
+def mean_of_cohort(cohort: OpenDirections, kept: int) -> OpenMean:
+    """Return the mean of the leading directions of an open cohort's participants."""
+    return OpenMean.of(cohort.values[:, :, :kept])
+
+
+def result_with_open(release: Release, plan: GroupIca, cohort: OpenMean) -> Result:
     """Make the result of a release and an open cohort, deterministic for the study's seed.
 
     Returns
@@ -92,7 +104,7 @@ def result_with_open(release: Release, plan: GroupIcaPlan, cohort: OpenMean) -> 
     return _described(made, both, plan, taken=True)
 
 
-def published_result(release: Release, plan: GroupIcaPlan) -> Result:
+def published_result(release: Release, plan: GroupIca) -> Result:
     """Make the result that a study publishes, with its open cohort if it has one."""
     cohort = plan.open_mean
     if cohort is None:
@@ -286,7 +298,7 @@ def _headline(states: Sequence[str]) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _described(result: Result, both: Combined, plan: GroupIcaPlan, *, taken: bool) -> Result:
+def _described(result: Result, both: Combined, plan: GroupIca, *, taken: bool) -> Result:
     """Add how the two sources compare."""
     cohort = plan.open_cohort
     assert cohort is not None  # noqa: S101 - for the type checker

@@ -7,28 +7,58 @@ its template according to the known noise, so it is never worse than the better 
 about which the release adds nothing to its template is reported as such.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
-from consortium.algorithms.base import Case, Expectation, Local, Query, Run, Table
-from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
-from consortium.algorithms.template_networks.plan import (
-    AGREEMENT,
-    STRENGTH,
-    TemplateNetworksPlan,
-    agreement_of,
+import numpy as np
+
+from consortium.algorithms.base import (
+    AnalysisPlan,
+    AnyPlaces,
+    Array,
+    Case,
+    Expectation,
+    Local,
+    PlannedRelease,
+    Query,
+    Run,
+    Table,
+    Templates,
 )
+from consortium.algorithms.subspace import OnBasis, checked_cutoff, cutoffs_to, smooth_basis
+from consortium.algorithms.template_networks.kernels.template_shrinkage import Agreement
+from consortium.algorithms.template_networks.parameters import TemplateNetworksParameters
 from consortium.algorithms.template_networks.result import make_result
 from consortium.algorithms.template_networks.site import mean_connectivity, mean_maps
 from consortium.algorithms.worth import would_be_enough
 from consortium.base.formatting import count, number
 from consortium.errors import StudyError
+from consortium.kernels.projector_forecast import MapExtent
+from consortium.privacy.bounds import Bound
+from consortium.privacy.clipping import column_norms
 
+STRENGTH = 0.5
+"""Assumed norm of the mean over participants of one network's maps, each of norm one."""
+AGREEMENT = 0.7
+"""Assumed correlation of a template with the group's map."""
+_MOST_DIMENSIONS = 3000
+_ROOM = 3  # dimensions orthogonal to the templates, which shrinkage requires
+_COARSEST = 120.0  # mm
+_LEAST_SINGULAR = 0.05  # below it, a template (norm one) is nearly a combination of the others
+_LEAST_KEPT = 0.1  # fraction of a template's norm that the basis must represent
+# Limits of connectivity's share of the budget.
+_LEAST_SHARE = 0.05
+_MOST_SHARE = 0.25
+_MARGIN = 1.1  # factor of the noise: avoids resolutions at which a usual map is barely detected
+_GOAL = 0.05  # standard error of a connection by noise that would do
 _FILE = "templates.nii.gz"
 
 
-class TemplateNetworks(TemplateNetworksPlan):
+class TemplateNetworks(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
     """One release of d·R numbers, and one of R(R - 1)/2."""
 
     name = "template_networks"
@@ -53,6 +83,148 @@ class TemplateNetworks(TemplateNetworksPlan):
         ),
         Case({"templates": "templates.dscalar.nii", "anyway": True}, templates=1, mesh=True),
     )
+
+    @property
+    def templates(self) -> Templates:
+        """The study's templates; raises StudyError if it has none."""
+        if self.shape.templates is None:
+            raise StudyError("field 'analysis.templates': the maps can't be had; name their file.")
+        return self.shape.templates
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """Maps, and connectivity if it is requested.
+
+        Raises StudyError if the unit is not a participant, or templates, basis and data don't fit.
+        """
+        if self.shape.unit != "subject":
+            raise StudyError(
+                "field 'privacy.unit': template_networks takes each participant's maps as a whole; "
+                "set unit: subject."
+            )
+        self._check_templates()
+        rest = 1.0 - self.share
+        size = self.maps.size
+        bound = self.bound
+        maps = PlannedRelease(
+            stage="maps", statistic="template_maps", entries=size, bound=bound, rounds=1, share=rest
+        )
+        if not self.share:
+            return (maps,)
+        what = (self.connections, self.connectivity_bound, 1, self.share)
+        return maps, PlannedRelease("connectivity", "template_connectivity", *what)
+
+    @property
+    def bound(self) -> Bound:
+        """√R, of all maps together."""
+        return Bound(math.sqrt(self.templates.count))
+
+    @property
+    def connections(self) -> int:
+        """R(R - 1)/2."""
+        return self.templates.count * (self.templates.count - 1) // 2
+
+    @property
+    def connectivity_bound(self) -> Bound:
+        """Of all Fisher values together."""
+        return Bound(self.parameters.connectivity_bound * math.sqrt(self.connections))
+
+    @cached_property
+    def share(self) -> float:
+        """Part of the budget for connectivity: what makes its noise small, within limits."""
+        if not self.parameters.connectivity or self.templates.count < 2:
+            return 0.0
+        whole = self._deviation(self.connectivity_bound)
+        return round(min(max((whole / _GOAL) ** 2, _LEAST_SHARE), _MOST_SHARE), 2)
+
+    @property
+    def deviation(self) -> float:
+        """τ, standard deviation of the noise in each number of the released maps."""
+        return self._deviation(self.bound) / math.sqrt(1.0 - self.share)
+
+    @property
+    def connection_error(self) -> float:
+        """Standard error by noise of a Fisher-transformed correlation; 0 if none is released."""
+        if not self.share:
+            return 0.0
+        return self._deviation(self.connectivity_bound) / math.sqrt(self.share)
+
+    def _deviation(self, bound: Bound) -> float:
+        """Return the standard deviation of a number's noise, with the whole budget."""
+        return self.shape.noise * bound.spread / sum(self.shape.units)
+
+    @cached_property
+    def cutoff(self) -> float:
+        """Shortest wavelength in mm, on a step of half a millimetre; 0 for regions.
+
+        Raises StudyError if the study asks for finer waves than its voxels or mesh can hold.
+        """
+        places = self.shape.places
+        if places is None:
+            return 0.0
+        if self.parameters.cutoff is not None:
+            return checked_cutoff(places, self.parameters.cutoff)
+        count = self.templates.count
+        room = places.room
+        coarsest = min(_COARSEST, room.cutoff(2.0 * count + _ROOM))
+        steps = cutoffs_to(places, _MOST_DIMENSIONS, coarsest)[::-1]
+        scores = [_score(float(cutoff), count, room, self.deviation) for cutoff in steps]
+        return float(steps[int(np.argmax(np.round(scores, 9)))])  # the coarsest of equals
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Fraction of each template's norm within the basis, length R."""
+        values = self.templates.values
+        held = values if self.waves is None else self.waves.coefficients(values)
+        return np.asarray(np.linalg.norm(held, axis=0))
+
+    @cached_property
+    def maps(self) -> Array:
+        """Templates in the basis, d x R, each of norm one.
+
+        Raises StudyError if the basis shows nothing of one.
+        """
+        whole = np.linalg.norm(self.templates.values, axis=0)
+        lost = np.flatnonzero(self.sizes < _LEAST_KEPT * whole)
+        if len(lost):
+            raise StudyError(
+                f"field 'analysis.cutoff': waves longer than {self.cutoff:g} mm show nothing of "
+                f"template {lost[0] + 1}; take a shorter cutoff, or leave the template out."
+            )
+        return in_basis(self.templates, self.shape.places, self.cutoff)
+
+    @cached_property
+    def usual(self) -> Agreement:
+        """A map as strong, and a template as good, as is usual."""
+        size, count = self.maps.shape
+        return agreement_of(size, count, self.deviation)
+
+    def _check_templates(self) -> None:
+        """Raise StudyError if participants' maps can't be computed with them."""
+        size, count = self.maps.shape
+        if size > _MOST_DIMENSIONS:
+            raise StudyError(
+                f"field 'analysis.cutoff': {size} dimensions are more than {_MOST_DIMENSIONS}; "
+                "take a longer cutoff."
+            )
+        if size < count + _ROOM:
+            raise StudyError(
+                f"field 'analysis.templates': {count} templates in a basis of {size} maps leave "
+                "no free dimensions; take fewer, or a shorter cutoff."
+            )
+        volumes = self.shape.mean_length
+        if 1 < volumes <= count:  # sizes are not known yet where it is 1
+            raise StudyError(
+                f"field 'analysis.templates': {count} templates are as many as the {volumes:.0f} "
+                "volumes of a participant, or more; take fewer, or longer scans."
+            )
+        _, singular, directions = np.linalg.svd(self.maps, full_matrices=False)
+        if singular[-1] < _LEAST_SINGULAR:
+            alike = np.sort(np.argsort(np.abs(directions[-1]))[-2:]) + 1
+            raise StudyError(
+                f"field 'analysis.templates': templates depend on each other in this basis, "
+                f"{alike[0]} and {alike[1]} most of all; leave one of them out."
+            )
 
     def expect(self) -> tuple[Expectation, ...]:
         """Return the forecast in numbers, for maps and templates of usual strength and quality."""
@@ -128,3 +300,25 @@ def _of_site(size: int, maps: int, persons: int) -> float:
     deviation = math.sqrt((1.0 - STRENGTH**2) / (size - maps) / persons)
     alone = agreement_of(size, maps, deviation)
     return alone.expected if alone.is_reported else AGREEMENT
+
+
+def in_basis(templates: Templates, places: AnyPlaces | None, cutoff: float) -> Array:
+    """Return a study's templates in its basis, each of norm one, or zero: d x R."""
+    values = np.asarray(templates.values, dtype=np.float64)
+    if cutoff and places is not None:
+        values = smooth_basis(places, cutoff).coefficients(values)
+    norms = column_norms(values)
+    return np.asarray(values / np.where(norms > 0, norms, 1.0))
+
+
+def agreement_of(size: int, count: int, deviation: float) -> Agreement:
+    """Return the agreement of the usual map, in a basis of d maps."""
+    return Agreement(max(size - count, _ROOM), deviation, STRENGTH, AGREEMENT)
+
+
+def _score(cutoff: float, count: int, room: MapExtent, deviation: float) -> float:
+    """Return the expected fraction of a usual map: in the basis, and outside by the template."""
+    within = room.resolved(cutoff) ** 2
+    size = round(room.size(cutoff))
+    captured = agreement_of(size, count, _MARGIN * deviation).captured
+    return within * captured + (1.0 - within) * AGREEMENT**2

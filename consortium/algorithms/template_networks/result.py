@@ -1,7 +1,10 @@
 """Maps between templates and release, and how networks go together, each with how sure it is."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtri
@@ -9,9 +12,11 @@ from scipy.special import ndtri
 from consortium.algorithms.base import Array, Captions, Release, Result, Shape, Table
 from consortium.algorithms.findings import DRAWN, SURE, Finding, ImageSet
 from consortium.algorithms.template_networks.kernels.template_shrinkage import Shrunk, shrink
-from consortium.algorithms.template_networks.plan import TemplateNetworksPlan
 from consortium.base.formatting import count
 from consortium.kernels.surface_basis import SurfaceBasis
+
+if TYPE_CHECKING:
+    from consortium.algorithms.template_networks.centre import TemplateNetworks
 
 ONLY = "template only"
 SAME = "as its template"
@@ -34,7 +39,7 @@ class _Painted:
     scores: Array
 
 
-def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetworksPlan) -> Result:
+def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetworks) -> Result:
     """Make the result from the releases.
 
     Returns
@@ -93,7 +98,7 @@ def _deviation(released: Array, noise: float, shape: Shape) -> float:
     return float(np.hypot(noise, np.sqrt(between)))
 
 
-def _paint(found: Shrunk, plan: TemplateNetworksPlan) -> _Painted:
+def _paint(found: Shrunk, plan: TemplateNetworks) -> _Painted:
     """Return maps, standard errors and deviations over theirs, voxel by voxel.
 
     The part of a template outside the basis is added with the weight of the template in the map.
@@ -234,7 +239,7 @@ def _state(finding: Finding, moved: bool, like: bool, least: float) -> str:
     return {"found": MORE}.get(finding.state, finding.state) if like else UNLIKE
 
 
-def _connections(release: Release, plan: TemplateNetworksPlan) -> tuple[Finding, ...]:
+def _connections(release: Release, plan: TemplateNetworks) -> tuple[Finding, ...]:
     """Return correlations of every two networks' time series, with simultaneous intervals.
 
     The sampling error is the largest that the clipping bound allows.
@@ -289,7 +294,7 @@ def _cell(cells: dict[tuple[int, int], Finding], first: int, other: int) -> Find
 
 
 def _numbers(
-    found: Shrunk, findings: tuple[Finding, ...], plan: TemplateNetworksPlan
+    found: Shrunk, findings: tuple[Finding, ...], plan: TemplateNetworks
 ) -> dict[str, float | int | str]:
     return {
         "dimensions": len(found.deviations),

@@ -11,32 +11,35 @@ Templates are signed with the study, and a site uses its own copy. The proof doe
 them, on the basis, or on the precision of a participant's regression.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from consortium.algorithms.base import Array, Query, SiteData
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.algorithms.subspace import series_in
-from consortium.algorithms.template_networks.plan import TemplateNetworksPlan
 from consortium.kernels.dual_regression import fisher_connectivity, person_maps
 from consortium.kernels.projectors import GlobalSignal
 from consortium.privacy.bounds import Bound
 from consortium.privacy.clipping import clip_vector
 
+if TYPE_CHECKING:
+    from consortium.algorithms.template_networks.centre import TemplateNetworks
+
 _Measure = Callable[[Array, Array], Array]
 
 
-def mean_maps(plan: TemplateNetworksPlan, data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_maps(plan: TemplateNetworks, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over participants of maps by dual regression, d·R entries, row by row."""
     del query
     return _sum(person_maps, plan, data, bound, plan.maps.shape).ravel() / len(data.lengths)
 
 
-def mean_connectivity(
-    plan: TemplateNetworksPlan, data: SiteData, query: Query, bound: Bound
-) -> Array:
+def mean_connectivity(plan: TemplateNetworks, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean of Fisher's z between networks' time series, R(R - 1)/2 entries."""
     del query
     return _sum(fisher_connectivity, plan, data, bound, (plan.connections,)) / len(data.lengths)
@@ -44,7 +47,7 @@ def mean_connectivity(
 
 def _sum(
     measure: _Measure,
-    plan: TemplateNetworksPlan,
+    plan: TemplateNetworks,
     data: SiteData,
     bound: Bound,
     shape: tuple[int, ...],
