@@ -4,8 +4,6 @@ An analysis without a formula for its error is repeated by its own code, on mome
 participants, with new noise of the planned size and new sampling error.
 """
 
-import math
-
 import numpy as np
 
 from consortium.algorithms.base import Array, PlannedRelease, Release, Shape
@@ -13,23 +11,11 @@ from consortium.algorithms.base import Array, PlannedRelease, Release, Shape
 _NORMAL = 0.6744897501960817  # the median of |x| for a standard normal x
 
 
-def round_deviation(planned: PlannedRelease, shape: Shape) -> float:
-    """Return the standard deviation of the noise in an entry of one round of a release.
-
-    If each site's own answer is released, it is that of the noisiest, the smallest site.
-    """
-    if planned.released == "each":
-        once = shape.alone * planned.bound.sensitivity(min(shape.units))
-    else:
-        once = shape.noise * planned.bound.sensitivity(sum(shape.units))
-    return once * math.sqrt(planned.rounds / planned.share)
-
-
 def draw_release(
     planned: PlannedRelease, shape: Shape, values: Array, generator: np.random.Generator
 ) -> Release:
     """Return a release of these values with fresh noise, of all sites."""
-    level = round_deviation(planned, shape)
+    level = planned.round_deviation(shape)
     noisy = values + level * generator.standard_normal(len(values))
     return Release(noisy, level, tuple(range(len(shape.units))))
 

@@ -8,15 +8,13 @@ covers the participants who have it (`consortium.algorithms.coverage`).
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import cached_property, partial
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from consortium.algorithms import coverage
-from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.average_parameters import AverageParameters
 from consortium.algorithms.average_result import average_result, mean_noise
 from consortium.algorithms.base import (
@@ -24,7 +22,6 @@ from consortium.algorithms.base import (
     Array,
     Case,
     Expectation,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -32,7 +29,7 @@ from consortium.algorithms.base import (
 )
 from consortium.algorithms.over_persons import sum_over_persons
 from consortium.errors import PrivacyError
-from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
+from consortium.privacy.block_bounds import Block, BlocksBound
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clip_columns
 
@@ -132,13 +129,13 @@ class Average(AnalysisPlan[AverageParameters]):
     takes = "any"
     needs_means = True
     Parameters = AverageParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "mean_volume": _mean_volume,
         "mean_squares": _mean_squares,
         "covered_volume": _covered_volume,
         "covered_squares": _covered_squares,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case(),
         Case({"bound": 0.3}, "timepoint"),
         Case({"bound": 0.7}, views=(("x", 4), ("y", 1))),
@@ -150,43 +147,20 @@ class Average(AnalysisPlan[AverageParameters]):
     @cached_property
     def releases(self) -> tuple[PlannedRelease, ...]:
         """One release with the whole budget."""
-        norm = self.parameters.bound
-        entries = self.shape.features
         views = bool(self.shape.views)
         if self.parameters.most_missing:
-            name = "covered_squares" if views else "covered_volume"
-            bound = self._blocks
-            return (
-                PlannedRelease(
-                    stage="average",
-                    statistic=name,
-                    entries=bound.entries,
-                    bound=bound,
-                    rounds=1,
-                    share=1.0,
-                ),
-            )
+            statistic = "covered_squares" if views else "covered_volume"
+            return (self._release(statistic, self._blocks.entries, self._blocks),)
+        norm = self.parameters.bound
+        entries = self.shape.features
         if not views:
-            return (
-                PlannedRelease(
-                    stage="average",
-                    statistic="mean_volume",
-                    entries=entries,
-                    bound=Bound(norm),
-                    rounds=1,
-                    share=1.0,
-                ),
-            )
+            return (self._release("mean_volume", entries, Bound(norm)),)
         squares = Bound(math.sqrt(1.5) * norm, influence=2.0 * norm)
-        return (
-            PlannedRelease(
-                stage="average",
-                statistic="mean_squares",
-                entries=2 * entries,
-                bound=squares,
-                rounds=1,
-                share=1.0,
-            ),
+        return (self._release("mean_squares", 2 * entries, squares),)
+
+    def _release(self, statistic: str, entries: int, bound: Bound) -> PlannedRelease:
+        return PlannedRelease(
+            stage="average", statistic=statistic, entries=entries, bound=bound, rounds=1, share=1.0
         )
 
     @property
@@ -198,7 +172,7 @@ class Average(AnalysisPlan[AverageParameters]):
         own = Block("mean", entries, norm, 2.0 * norm, left)
         if self.shape.views:
             own = Block("moments", 2 * entries, math.sqrt(1.5) * norm, 2.0 * norm, left)
-        return bound_blocks([own, coverage.absent_block(entries, self.parameters.most_missing)])
+        return BlocksBound.of([own, coverage.absent_block(entries, self.parameters.most_missing)])
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the standard error of an entry, from only noise to the largest sampling error.
@@ -209,7 +183,7 @@ class Average(AnalysisPlan[AverageParameters]):
         (planned,) = self.releases
         units = sum(self.shape.units)
         entries = self.shape.features
-        noise = mean_noise(planned.bound, round_deviation(planned, self.shape))
+        noise = mean_noise(planned.bound, planned.round_deviation(self.shape))
         chance = self.parameters.bound / math.sqrt(units * entries)
         error = math.hypot(noise, math.sqrt(_USUAL) * chance)
         most = math.hypot(noise, chance)

@@ -13,7 +13,7 @@ from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Resu
 from consortium.algorithms.findings import Cell, Finding, ImageSet, State
 from consortium.base.formatting import count
 from consortium.kernels.entry_variances import entry_variances
-from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
+from consortium.kernels.noisy_shares import EstimatedShares
 from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
 
@@ -95,9 +95,9 @@ def _shares(
 ) -> EstimatedShares | None:
     if not isinstance(bound, BlocksBound):
         return None
-    present = 1 - bound.split(release.values)[coverage.ABSENT]
+    absent = bound.split(release.values)[coverage.ABSENT]
     noise = bound.deviations(release.deviation)[coverage.ABSENT]
-    return estimate_shares(present, noise, coverage.places_by_part(parameters.views, shape))
+    return coverage.estimate_coverage(absent, noise, parameters.views, shape)
 
 
 def _estimated(

@@ -15,6 +15,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Shape
 from consortium.algorithms.findings import ImageSet
 from consortium.base.formatting import count
+from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
 from consortium.privacy.block_bounds import Block
 from consortium.privacy.clipping import clip_columns
 from consortium.views import AnyView
@@ -50,7 +51,24 @@ def clip_absent(absent: Array, norm: float) -> Array:
     return clip_columns(absent.astype(np.float64), norm)
 
 
-def places_by_part(
+def estimate_coverage(
+    absent: Array, noise: float, views: Sequence[AnyView], shape: Shape, names: Sequence[str] = ()
+) -> EstimatedShares:
+    """Estimate the shares of the participants who have each entry, from those who lack it.
+
+    Parameters
+    ----------
+    absent : array, length D
+        Released shares of the participants who lack each entry.
+    noise : float
+        Standard deviation of the noise in them.
+    views, names
+        As in `_places_by_part`.
+    """
+    return estimate_shares(1 - absent, noise, _places_by_part(views, shape, names))
+
+
+def _places_by_part(
     views: Sequence[AnyView], shape: Shape, names: Sequence[str] = ()
 ) -> tuple[tuple[slice, Array | None], ...]:
     """Return the entries of each view with their places in mm, or None where these are unknown.

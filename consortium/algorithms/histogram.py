@@ -8,16 +8,14 @@ study, and their intervals account for the noise, whose size is known.
 """
 
 import math
-from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 from scipy.special import ndtri
 
-from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import (
     AnalysisParameters,
     AnalysisPlan,
@@ -25,7 +23,6 @@ from consortium.algorithms.base import (
     Captions,
     Case,
     Expectation,
-    Local,
     PlannedRelease,
     Query,
     Release,
@@ -109,8 +106,8 @@ class Histogram(AnalysisPlan[HistogramParameters]):
     takes = "features"
     needs_means = True
     Parameters = HistogramParameters
-    statistics: ClassVar[Mapping[str, Local]] = {"bin_shares": _bin_shares}
-    cases: ClassVar[Sequence[Case]] = (
+    statistics = {"bin_shares": _bin_shares}
+    cases = (
         Case({"view": "y", "bins": 5}, views=_VIEWS),
         Case({"view": "x", "entry": 3, "limits": [0, 90], "quantiles": [0.5]}, views=_VIEWS),
     )
@@ -174,7 +171,7 @@ class Histogram(AnalysisPlan[HistogramParameters]):
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast half the width of a count's interval, which depends only on the noise."""
-        half = self.half_width(round_deviation(self.releases[0], self.shape))
+        half = self.half_width(self.releases[0].round_deviation(self.shape))
         name = "a count's interval to either side, in participants"
         usual = "the same over a bin's mean share of the participants"
         return (

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from consortium.base.array import Array
 from consortium.privacy.bounds import Bound
+
+if TYPE_CHECKING:
+    from consortium.algorithms.shape import Shape
 
 Released = Literal["sum", "each"]
 
@@ -48,6 +51,17 @@ class PlannedRelease:
     def beside(self) -> float:
         """Return c of the bound; 0 among neighbours, whose answers are not sums over units."""
         return 0.0 if self.neighbours else self.bound.beside
+
+    def round_deviation(self, shape: Shape) -> float:
+        """Return the standard deviation of the noise in an entry of one round.
+
+        If each site's own answer is released, it is that of the noisiest, the smallest site.
+        """
+        if self.released == "each":
+            once = shape.alone * self.bound.sensitivity(min(shape.units))
+        else:
+            once = shape.noise * self.bound.sensitivity(sum(shape.units))
+        return once * math.sqrt(self.rounds / self.share)
 
 
 @dataclass(frozen=True)

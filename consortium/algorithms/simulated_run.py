@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import DRAWS, NEW, AssumedSite, Classes
 from consortium.algorithms.base import (
     AnalysisPlan,
@@ -136,7 +135,7 @@ def _released(
 ) -> Release:
     """Return the mean over the participants of all sites, or each site's answer, with noise."""
     units = np.array(shape.units, dtype=np.float64)
-    level = round_deviation(planned, shape)
+    level = planned.round_deviation(shape)
     present = tuple(range(len(units)))
     if planned.released == "each":
         levels = level * units.min() / units[:, None]

@@ -10,16 +10,21 @@ from consortium.algorithms.worth import POOLED, worth_sentence, would_be_enough
 from consortium.base.formatting import count, number
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import STRENGTHS
-from consortium.kernels.release_worth import Worth, variance_of_projectors, worth_of
+from consortium.kernels.release_worth import Worth, worth_of_projectors
 
 _RANGED = "from the weakest to the strongest direction that is seen"
-USUAL = "strengths that networks usually have, which the report replaces by those it found"
+_USUAL = "strengths that networks usually have, which the report replaces by those it found"
 
 
 def subspace_worth(plan: ProjectorPlan) -> Worth:
     """Return the worth of the release, for the usual strengths of networks."""
-    variance = variance_of_projectors(np.linspace(*STRENGTHS, plan.asked.kept), plan.size)
-    return worth_of(variance, plan.deviation**2 / 2.0, sum(plan.shape.units))
+    strengths = np.linspace(*STRENGTHS, plan.asked.kept)
+    return worth_of_projectors(strengths, plan.size, plan.deviation, sum(plan.shape.units))
+
+
+def usual_worth(plan: ProjectorPlan) -> str:
+    """Return the sentence on the worth of the release, for the usual strengths of networks."""
+    return worth_sentence(subspace_worth(plan), _USUAL)
 
 
 def expect(plan: ProjectorPlan) -> tuple[Expectation, ...]:
@@ -67,7 +72,7 @@ def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
             "lost in the noise; more participants, a larger epsilon or a longer cutoff would show "
             "more."
         )
-    return (*lines, *filter(None, [worth_sentence(subspace_worth(plan), USUAL)]))
+    return (*lines, *filter(None, [usual_worth(plan)]))
 
 
 def _too_little(plan: ProjectorPlan) -> str:

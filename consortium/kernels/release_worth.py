@@ -53,6 +53,23 @@ def worth_of(variance: float, noise: float, persons: int) -> Worth:
     return Worth(variance / noise, persons**2 * noise / (variance * (RATIO**2 - 1.0)))
 
 
+def worth_of_projectors(strengths: Array, size: int, deviation: float, persons: int) -> Worth:
+    """Return the worth of a mean of projectors, which is released with noise.
+
+    Parameters
+    ----------
+    strengths : array, shape (K,)
+        Eigenvalues λ of the mean without noise, from 0 to 1.
+    size : int
+        d, more than K.
+    deviation : float
+        Standard deviation of the noise in a released number.
+    persons : int
+        n.
+    """
+    return worth_of(variance_of_projectors(strengths, size), deviation**2 / 2.0, persons)
+
+
 def variance_of_projectors(strengths: Array, size: int) -> float:
     """Return a projector's variance between the leading eigenvectors of the mean and the rest.
 

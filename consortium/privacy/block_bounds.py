@@ -8,6 +8,7 @@ sensitivity √(Σ r_j) = 1: one message costs exactly what releases of their ow
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -48,6 +49,14 @@ class BlocksBound(Bound):
     blocks: tuple[Block, ...] = ()
     """In the order of the vector."""
 
+    @classmethod
+    def of(cls, blocks: Sequence[Block]) -> Self:
+        """Return the bound of blocks, whose shares are scaled to add up to one."""
+        whole = math.fsum(block.share for block in blocks)
+        scaled = tuple(Block(b.name, b.entries, b.norm, b.spread, b.share / whole) for b in blocks)
+        norm = math.sqrt(math.fsum((b.factor * b.norm) ** 2 for b in scaled))
+        return cls(norm, influence=1.0, blocks=scaled)
+
     @property
     def entries(self) -> int:
         """Numbers in a release."""
@@ -85,11 +94,3 @@ class BlocksBound(Bound):
     def deviations(self, deviation: float) -> dict[str, float]:
         """Return the noise in an entry of each block after `split`, from that of the release."""
         return {block.name: deviation / block.factor for block in self.blocks}
-
-
-def bound_blocks(blocks: Sequence[Block]) -> BlocksBound:
-    """Bound of blocks whose shares are made to add up to one."""
-    whole = math.fsum(block.share for block in blocks)
-    scaled = tuple(Block(b.name, b.entries, b.norm, b.spread, b.share / whole) for b in blocks)
-    norm = math.sqrt(math.fsum((b.factor * b.norm) ** 2 for b in scaled))
-    return BlocksBound(norm, influence=1.0, blocks=scaled)

@@ -12,7 +12,7 @@ from benchmarks.sensitivity_cases import Attack, all_attacks, arguments_of, with
 from benchmarks.sensitivity_search import Outcome, search, together
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Array
-from consortium.privacy.block_bounds import BlocksBound, bound_blocks
+from consortium.privacy.block_bounds import BlocksBound
 
 SEED, SECONDS = 20261122, 6.0
 STARTS = 20
@@ -92,7 +92,7 @@ def _narrowed(case: Attack, names: tuple[str, ...]) -> Attack:
         replace(b, norm=b.norm / 10, spread=b.spread / 10) if b.name in names else b
         for b in bound.blocks
     ]
-    return replace(case, start=replace(case.start, bound=bound_blocks(blocks)))
+    return replace(case, start=replace(case.start, bound=BlocksBound.of(blocks)))
 
 
 def _whatever_it_is(values: Array, *bounds: float) -> Array:

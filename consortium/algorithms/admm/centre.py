@@ -21,7 +21,7 @@ from collections.abc import Generator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from consortium.algorithms.admm.graph import Edge, neighbours, study_edges
 from consortium.algorithms.admm.parameters import AdmmParameters
 from consortium.algorithms.admm.result import admm_result, gathered_floor
 from consortium.algorithms.admm.site import LARGEST, PRECISION, STEEPEST, local_gain, local_model
-from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import (
     Classes,
     class_means,
@@ -41,7 +40,6 @@ from consortium.algorithms.base import (
     Array,
     Case,
     Expectation,
-    Local,
     PlannedRelease,
     Query,
     Release,
@@ -137,11 +135,11 @@ class Admm(AnalysisPlan[AdmmParameters]):
     takes = "features"
     needs_means = False
     Parameters = AdmmParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "admm_model": local_model,
         "admm_gain": local_gain,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case(
             {"target": "y", "rounds": 3, "bound": 1.2, "regularization": 0.1, "penalty": 0.002},
             views=(("x", 4), ("y", 1)),
@@ -255,7 +253,7 @@ class Admm(AnalysisPlan[AdmmParameters]):
         The range is that of half of the draws. If there are too many participants to draw, fewer
         are drawn, which overstates the sampling error.
         """
-        noise = round_deviation(self.releases[0], self.shape)
+        noise = self.releases[0].round_deviation(self.shape)
         floor = gathered_floor(self, self.broadcasts, noise)
         accuracy = () if self.parameters.detect is None else (_accuracy(self),)
         return *accuracy, Expectation("least coefficient that is found", floor, rises=False)

@@ -14,7 +14,6 @@ proportional to a. The mean has a fixed fraction, since its remaining error is c
 
 from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from consortium.algorithms.base import (
     AnalysisPlan,
     Array,
     Case,
-    Local,
     PlannedRelease,
     Query,
     Release,
@@ -73,13 +71,13 @@ class Cca(AnalysisPlan[CcaParameters]):
     takes = "features"
     needs_means = False
     Parameters = CcaParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "stacked_location": stacked_location,
         "view_moment": view_moment,
         "view_product": view_product,
         "stacked_moment": stacked_moment,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case({"pairs": 2}, views=_VIEWS),
         Case({"pairs": 1, "site_constants": True}, views=_VIEWS),
         Case(

@@ -18,11 +18,10 @@ their number in the view, within its radius.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.assumed import robust_deviation, round_deviation
+from consortium.algorithms.assumed import robust_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
@@ -30,7 +29,6 @@ from consortium.algorithms.base import (
     Array,
     Case,
     Expectation,
-    Local,
     PlannedRelease,
     Query,
     Released,
@@ -91,11 +89,11 @@ class Coordinate(AnalysisPlan[CoordinateParameters]):
     takes = "features"
     needs_means = True
     Parameters = CoordinateParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "coordinate_mean": coordinate_mean,
         "coordinate_moment": coordinate_moment,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case({"levels": {"x": 0.5}, "dependence": 0.1}, views=_VIEWS),
         Case({"levels": {"x": 1}, "target": "y", "protects": "entry"}, views=_VIEWS),
         Case({"radii": {"x": 1.0}, "target": "y"}, views=_VIEWS),
@@ -389,7 +387,7 @@ def _pooled_level(plan: Coordinate) -> float:
     """Return the noise of an entry if sites' answers are combined as in `pool_sites`."""
     (planned,) = plan.releases
     sizes = np.array(plan.shape.units, dtype=np.float64)
-    level = round_deviation(planned, plan.shape)
+    level = planned.round_deviation(plan.shape)
     if planned.released == "sum":
         return level
     return level * float(sizes.min() / sizes.sum()) * math.sqrt(len(sizes))

@@ -12,9 +12,9 @@ docs/explanation/glm-proof.md defines every sum, with its sensitivity and proof.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from consortium.algorithms.base import (
     AnalysisPlan,
     AnyPlaces,
     Case,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -80,7 +79,7 @@ from consortium.algorithms.glm.smooth import cutoffs_of, smooth_places, smoothly
 from consortium.base.array import Array
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
-from consortium.privacy.block_bounds import Block, BlocksBound, bound_blocks
+from consortium.privacy.block_bounds import Block, BlocksBound
 
 _MOST_SPREAD = 4.0  # limit of E
 # With these values, the error is smallest at ρ of 0.3 and 0.6, and ε of 3 and 8.
@@ -137,14 +136,14 @@ class Glm(AnalysisPlan[GlmParameters]):
     takes = "features"
     needs_means = False
     Parameters = GlmParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "glm_counts": glm_counts,
         "glm_norms": glm_norms,
         "glm_contrast": glm_contrast,
         "glm_slope_norms": glm_slope_norms,
         "glm_slope": glm_slope,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case(_EXAMPLE, views=(("x", 4), ("group", 1))),
         Case({**_EXAMPLE, "formula": "group1 + z1 + z2"}, views=_VIEWS),
         Case(
@@ -316,7 +315,7 @@ class Glm(AnalysisPlan[GlmParameters]):
         first = self._first
         part = math.fsum(block.share for block in first)
         name = "slope_norms" if slope else "norms"
-        found.append(self._release(name, bound_blocks(first), heard, part))
+        found.append(self._release(name, BlocksBound.of(first), heard, part))
         heard = heard | {"location": (self.outcomes,), "scales": (self.outcomes,)}
         if clipped:
             heard["centres"] = (sites, clipped)
@@ -343,7 +342,7 @@ class Glm(AnalysisPlan[GlmParameters]):
 
     @property
     def _counts(self) -> BlocksBound:
-        return bound_blocks([Block("counts", len(self.groups.persons), 0.5, 1.0, 1.0)])
+        return BlocksBound.of([Block("counts", len(self.groups.persons), 0.5, 1.0, 1.0)])
 
     @property
     def _first(self) -> list[Block]:
@@ -430,7 +429,7 @@ class Glm(AnalysisPlan[GlmParameters]):
         squares = room * math.sqrt(self.lift) * (1.2 * math.sqrt(self.outcomes + groups) + 2)
         shares = self.design.fixed_shares
         below = 1.0 if self.columns.slope else BELOW
-        return bound_blocks(
+        return BlocksBound.of(
             [
                 Block(
                     "effects",

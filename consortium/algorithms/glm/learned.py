@@ -23,7 +23,7 @@ from consortium.algorithms.glm.kernels.learned_norms import (
 from consortium.algorithms.glm.ring import pair_weight
 from consortium.base.array import Array
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.noisy_shares import EstimatedShares, estimate_shares
+from consortium.kernels.noisy_shares import EstimatedShares
 from consortium.privacy.block_bounds import Block, BlocksBound
 
 if TYPE_CHECKING:
@@ -180,10 +180,12 @@ def _shares(
     """Return the estimated shares of participants who have each outcome; 1 without gaps."""
     if coverage.ABSENT not in sums:
         return EstimatedShares(np.ones(plan.outcomes), np.zeros(plan.outcomes))
-    parameters = plan.parameters
-    parts = coverage.places_by_part(parameters.views, plan.shape, parameters.outcome_views)
-    return estimate_shares(
-        1 - sums[coverage.ABSENT] / participants, noise[coverage.ABSENT] / participants, parts
+    return coverage.estimate_coverage(
+        sums[coverage.ABSENT] / participants,
+        noise[coverage.ABSENT] / participants,
+        plan.parameters.views,
+        plan.shape,
+        plan.parameters.outcome_views,
     )
 
 

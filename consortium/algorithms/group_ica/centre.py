@@ -9,15 +9,12 @@ parametric bootstrap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
 
 from consortium.algorithms.base import (
     AnalysisPlan,
     Case,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -34,8 +31,7 @@ from consortium.algorithms.group_ica.with_open import (
 )
 from consortium.algorithms.open_cohort import OpenDirections
 from consortium.algorithms.subspace import ProjectorPlan, mean_projector
-from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
-from consortium.algorithms.worth import worth_sentence
+from consortium.algorithms.subspace_forecast import usual_worth
 from consortium.errors import StudyError
 
 
@@ -47,8 +43,8 @@ class GroupIca(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
     takes = "series"
     needs_means = False
     Parameters = GroupIcaParameters
-    statistics: ClassVar[Mapping[str, Local]] = {"projectors": mean_projector}
-    cases: ClassVar[Sequence[Case]] = (
+    statistics = {"projectors": mean_projector}
+    cases = (
         Case({"components": 2, "replays": 10, "anyway": True}),
         Case({"directions": 3, "global_signal": "remove", "replays": 10, "anyway": True}),
         Case({"directions": 2, "replays": 10, "anyway": True}, mesh=True),
@@ -123,7 +119,7 @@ class GroupIca(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
 
     def worth(self) -> str:
         """Return the worth of the release to a hospital, for the usual strengths of networks."""
-        return worth_sentence(subspace_worth(self), USUAL)
+        return usual_worth(self)
 
     def remarks(self) -> tuple[str, ...]:
         """Return what the open cohort is, and what it means for a participant who is in it."""

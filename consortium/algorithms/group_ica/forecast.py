@@ -21,8 +21,8 @@ from consortium.algorithms.group_ica.open_forecast import (
 from consortium.algorithms.group_ica.parameters import GroupIcaParameters
 from consortium.algorithms.group_ica.result import YARDSTICK
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
-from consortium.algorithms.subspace_forecast import USUAL, subspace_worth
-from consortium.algorithms.worth import POOLED, worth_sentence, would_be_enough
+from consortium.algorithms.subspace_forecast import subspace_worth, usual_worth
+from consortium.algorithms.worth import POOLED, would_be_enough
 from consortium.base.formatting import count
 from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
@@ -165,7 +165,7 @@ def forecast_sentences(plan: GroupIca) -> tuple[str, ...]:
             f"Warning: {count(lost, 'component')} {'is' if lost == 1 else 'are'} likely to be "
             "withheld; more participants, a larger epsilon or a longer cutoff would show more."
         )
-    return (*lines, *filter(None, [worth_sentence(subspace_worth(plan), USUAL)]))
+    return (*lines, *filter(None, [usual_worth(plan)]))
 
 
 def _smooth_noise(plan: GroupIca) -> str:

@@ -17,7 +17,7 @@ from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.kernels.component_bootstrap import Networks, NoisyDirections
 from consortium.kernels.moments import unpack_symmetric
-from consortium.kernels.release_worth import variance_of_projectors, worth_of
+from consortium.kernels.release_worth import worth_of_projectors
 from consortium.kernels.separations import Paint
 from consortium.kernels.surface_basis import SurfaceBasis
 
@@ -206,8 +206,7 @@ def _worth(directions: NoisyDirections, deviation: float, shape: Shape) -> str:
     """Return the worth of the release, by its own eigenvalues without the noise's part."""
     strengths = directions.strengths + directions.bulk
     size = len(directions.eigenvalues)
-    variance = variance_of_projectors(strengths, size)
-    worth = worth_of(variance, deviation**2 / 2.0, sum(shape.units))
+    worth = worth_of_projectors(strengths, size, deviation, sum(shape.units))
     return worth_sentence(worth, "the strengths that were found, where the plan took usual ones")
 
 

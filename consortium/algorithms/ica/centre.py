@@ -14,10 +14,9 @@ with capePCA's released eigenpairs, which costs nothing more. Three optimizers:
 """
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import expm, polar
@@ -28,7 +27,6 @@ from consortium.algorithms.base import (
     Array,
     Captions,
     Case,
-    Local,
     PlannedRelease,
     Query,
     Release,
@@ -78,14 +76,14 @@ class Ica(AnalysisPlan[IcaParameters]):
     takes = "series"
     needs_means = False
     Parameters = IcaParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         **Pca.statistics,
         "rotation": rotation,
         "fixed_point": fixed_point,
         "infomax": gradient,
         "maps": map_products,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case({"components": 3, "rounds": 3}),
         Case({"components": 3, "rounds": 2, "pca_solver": "power"}),
         Case({"components": 2, "rounds": 2, "pca_solver": "power"}, "timepoint"),

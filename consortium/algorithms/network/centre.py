@@ -8,8 +8,6 @@ privacy loss.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +16,6 @@ from consortium.algorithms.base import (
     AnalysisPlan,
     Array,
     Case,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -62,11 +59,11 @@ class Network(AnalysisPlan[NetworkParameters]):
     takes = "features"
     needs_means = False
     Parameters = NetworkParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "network_gradient": mean_gradient,
         "network_accuracy": accuracy_counts,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case({"target": "y", "hidden": [3], "rounds": 3, "bound": 0.3}, views=(("x", 4), ("y", 1))),
         Case(
             {"target": "kind", "hidden": [3, 2], "rounds": 2, "site_constants": True},

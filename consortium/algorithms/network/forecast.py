@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import (
     Classes,
     class_means,
@@ -47,7 +46,7 @@ def expect(plan: Network) -> tuple[Expectation, ...]:
         likely.append(
             Expectation("least advantage over the largest class that is seen", least, rises=False)
         )
-    noise = round_deviation(plan.releases[0], plan.shape) * math.sqrt(plan.count) / parameters.bound
+    noise = plan.releases[0].round_deviation(plan.shape) * math.sqrt(plan.count) / parameters.bound
     return *likely, Expectation(
         "norm of a round's noise over the clipping bound", noise, rises=False
     )
@@ -109,7 +108,7 @@ def _least_advantage(plan: Network) -> float:
     persons = sum(plan.shape.units)
     part = plan.parameters.held_out
     value = 1.0 / _kinds(plan)
-    level = round_deviation(plan.releases[1], plan.shape)
+    level = plan.releases[1].round_deviation(plan.shape)
     values = np.array([HELD_WEIGHT * part, (value - 0.5) * part, value])
     _, above = measured_accuracy(Release(values, level), persons, plan.parameters)
     return float(above.high - above.value) if above.reported else 1.0

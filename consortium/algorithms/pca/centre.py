@@ -11,22 +11,17 @@ a public bound, not scaled by the data's own maximum.
 """
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.base import (
     MOST_ENTRIES,
     MOST_MOMENT_FEATURES,
     AnalysisPlan,
-    Array,
     Case,
     Expectation,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -46,6 +41,7 @@ from consortium.algorithms.subspace import Directions, ProjectorPlan, mean_proje
 from consortium.algorithms.subspace_forecast import expect as expect_directions
 from consortium.algorithms.subspace_forecast import sentences
 from consortium.algorithms.worth import would_be_enough
+from consortium.base.array import Array
 from consortium.base.formatting import count
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
@@ -82,13 +78,13 @@ class Pca(AnalysisPlan[PcaParameters]):
     takes = "any"
     needs_means = False
     Parameters = PcaParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "second_moment": second_moment,
         "power": power_product,
         "projectors": mean_projector,
         "variances": variances_within,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case({"components": 2}),
         Case({"components": 6, "bound": 0.7}, "timepoint"),
         Case({"components": 2, "solver": "power"}),
@@ -218,10 +214,10 @@ class Pca(AnalysisPlan[PcaParameters]):
         (planned,) = self.releases
         shape = self.shape
         size = self.parameters.components
-        deviation = round_deviation(planned, shape)
+        deviation = planned.round_deviation(shape)
         noise = Expectation("noise in a released number", deviation, rises=False)
         if self.solver == "power":
-            once = round_deviation(replace(planned, rounds=1), shape)
+            once = replace(planned, rounds=1).round_deviation(shape)
             energy = expected_energies(shape.features, size, once, self.iterations)[-1]
             return Expectation(_NAME, energy), noise
         strengths = expected_strengths(shape.features, size)

@@ -9,13 +9,14 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import ndtri
 
-from consortium.algorithms.base import Array, Captions, Release, Result, Table
+from consortium.algorithms.base import Captions, Release, Result, Table
 from consortium.algorithms.findings import WITHHELD, Finding
 from consortium.algorithms.pca.kernels.bulk import (
     find_bulk,
     freed_variances,
     selective_interval,
 )
+from consortium.base.array import Array
 from consortium.base.formatting import count, number
 from consortium.kernels.component_bootstrap import find_directions, law_of_mean
 from consortium.kernels.moments import unpack_symmetric

@@ -11,8 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from consortium.algorithms.base import Array, Query, SiteData
+from consortium.algorithms.base import Query, SiteData
 from consortium.algorithms.over_persons import sum_over_persons
+from consortium.base.array import Array
 from consortium.kernels.moments import add_person_moment, add_volume_moments, pack_symmetric
 from consortium.kernels.power import add_subject_product, add_volume_products
 from consortium.privacy.bounds import Bound, Unit

@@ -13,21 +13,19 @@ whose standard deviation is also 0.3, or one for labels -1 and 1.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.assumed import robust_deviation, round_deviation
+from consortium.algorithms.assumed import robust_deviation
 from consortium.algorithms.base import (
     MOST_SOLVED_FEATURES,
     AnalysisPlan,
     Array,
     Case,
     Expectation,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -93,11 +91,11 @@ class Regression(AnalysisPlan[RegressionParameters]):
     takes = "features"
     needs_means = False
     Parameters = RegressionParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "regression_moment": regression_moment,
         "regression_influence": regression_influence,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case({"target": "y", "bound": 1.5}, views=_VIEWS),
         Case({"target": "y", "bound": 0.5, "intercept": False}, views=_VIEWS),
         Case({"target": "y", "bound": 2.0, "model": "logistic"}, views=_VIEWS),
@@ -217,7 +215,7 @@ class Regression(AnalysisPlan[RegressionParameters]):
         low = min(low, value)
         high = max(high, value)
         ranged = "half of all studies"
-        noise = round_deviation(self.releases[0], self.shape)
+        noise = self.releases[0].round_deviation(self.shape)
         return (
             Expectation("error of a coefficient", value, low, high, rises=False, ranged=ranged),
             Expectation("chance that coefficients have intervals", 1.0 - open_ends / _DRAWS),
@@ -275,7 +273,7 @@ def _open(plan: Regression) -> tuple[str, ...]:
 
 def _fits(plan: Regression, draws: int) -> Iterator[Fit]:
     """Draw studies of assumed participants, each with its own noise and sampling error."""
-    level = round_deviation(plan.releases[0], plan.shape)
+    level = plan.releases[0].round_deviation(plan.shape)
     return drawn_fits(plan.asked, level, partial(_moment, plan), draws)
 
 

@@ -14,20 +14,17 @@ six entries with one over the root of their number; the sites are equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
-from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import usual_spread
 from consortium.algorithms.base import (
     AnalysisPlan,
     Array,
     Case,
     Expectation,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -75,8 +72,8 @@ class Summarize(AnalysisPlan[SummarizeParameters]):
     takes = "features"
     needs_means = True
     Parameters = SummarizeParameters
-    statistics: ClassVar[Mapping[str, Local]] = {"mean_embedding": mean_embedding}
-    cases: ClassVar[Sequence[Case]] = (
+    statistics = {"mean_embedding": mean_embedding}
+    cases = (
         Case({"frequencies": 6, "points": 2}, views=_VIEWS),
         Case({"frequencies": 5, "points": 1, "target": "north", "width": 0.7}, views=_VIEWS),
     )
@@ -153,5 +150,5 @@ def _floors(plan: Summarize, variance: float) -> Array:
     target = plan.parameters.target
     sizes = np.array(plan.shape.units, dtype=np.float64)
     _, contrasts = compared_sites(sizes, names.index(target) if target in names else None)
-    deviations = round_deviation(planned, plan.shape) * sizes.min() / sizes
+    deviations = planned.round_deviation(plan.shape) * sizes.min() / sizes
     return noise_floors(plan, contrasts, deviations, variance / sizes, sizes)

@@ -10,9 +10,7 @@ about which the release adds nothing to its template is reported as such.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +20,6 @@ from consortium.algorithms.base import (
     Array,
     Case,
     Expectation,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -66,11 +63,11 @@ class TemplateNetworks(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
     takes = "series"
     needs_means = False
     Parameters = TemplateNetworksParameters
-    statistics: ClassVar[Mapping[str, Local]] = {
+    statistics = {
         "template_maps": mean_maps,
         "template_connectivity": mean_connectivity,
     }
-    cases: ClassVar[Sequence[Case]] = (
+    cases = (
         Case({"templates": _FILE, "anyway": True}, templates=2),
         Case(
             {

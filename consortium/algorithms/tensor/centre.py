@@ -10,9 +10,7 @@ estimated from the mean, which is much more precise than the third moment: for o
 whitened mean m, √w_k = u_kᵀ m.
 """
 
-from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +19,6 @@ from consortium.algorithms.base import (
     AnalysisPlan,
     Array,
     Case,
-    Local,
     PlannedRelease,
     Query,
     Run,
@@ -83,8 +80,8 @@ class Tensor(AnalysisPlan[TensorParameters]):
     takes = "features"
     needs_means = True
     Parameters = TensorParameters
-    statistics: ClassVar[Mapping[str, Local]] = STATISTICS
-    cases: ClassVar[Sequence[Case]] = (
+    statistics = STATISTICS
+    cases = (
         Case({"components": 2, "bound": 1.0}, views=_VIEWS),
         Case({"components": 5, "bound": 3.0, "share": 0.3}, views=_VIEWS),
         Case({"components": 2, "bound": 1.0, "site_constants": False}, views=_VIEWS),

@@ -10,7 +10,6 @@ import pytest
 from benchmarks.forecast_trials import ANALYSES
 from benchmarks.forecasts import row
 from consortium.algorithms import REGISTRY
-from consortium.algorithms.assumed import round_deviation
 from consortium.algorithms.assumed_persons import Classes, class_means, effect_at_accuracy
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.pca.kernels.power_plan import expected_strengths
@@ -38,7 +37,7 @@ def test_noise_is_the_plans_own(name, case):
         level = noise.aggregate()
         if stage.mechanism.each:
             level = max(own / part for own, part in zip(noise.local, weights, strict=True))
-        assert round_deviation(stage.release, plan.shape) == pytest.approx(level, rel=0.01)
+        assert stage.release.round_deviation(plan.shape) == pytest.approx(level, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consortium.errors import PrivacyError, RangeError
-from consortium.privacy.block_bounds import Block, bound_blocks
+from consortium.privacy.block_bounds import Block, BlocksBound
 from consortium.privacy.gdp import compose
 from consortium.privacy.mechanism import Sharing, plan_mechanism
 
-BOUND = bound_blocks([Block("a", 3, 2.0, 4.0, 0.2), Block("b", 1, 5.0, 5.0, 0.6)])
+BOUND = BlocksBound.of([Block("a", 3, 2.0, 4.0, 0.2), Block("b", 1, 5.0, 5.0, 0.6)])
 
 
 def test_shares_are_made_to_add_up_and_the_whole_moves_by_one():
