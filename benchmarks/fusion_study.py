@@ -13,8 +13,8 @@ from rich.console import Console
 
 from benchmarks.timing import command, show
 from consortium.coordinator.simulate import simulate_study
+from consortium.opened_study import open_study
 from consortium.simulation.simulation import Simulation
-from consortium.space.study_space import study_space
 from consortium.study.reader import read_study
 from site_agent.loading.open import open_dataset
 from tests.support.fusion_bids import FusionMade, make_fusion_consortium
@@ -39,9 +39,9 @@ def fusion_study(folder: Path) -> None:
     out = folder / "output"
     report = simulate_study(STUDY, made.sites, out, 0, Console())
     study = read_study(STUDY)
-    space = study_space(study, STUDY.parent)
+    opened = open_study(study, STUDY.parent)
     data = [
-        open_dataset(made.sites[s], study, space, out / ".cache" / s)  # as simulate left it
+        open_dataset(made.sites[s], opened, out / ".cache" / s)  # as simulate left it
         for s in study.sites
     ]
     simulation = Simulation(study, data, 0)
@@ -49,7 +49,7 @@ def fusion_study(folder: Path) -> None:
     profiles = both(made)
     deviations = np.hstack([site.table() for site in data])
     deviations -= deviations.mean(axis=1, keepdims=True)
-    size = space.views[0].size
+    size = opened.space.views[0].size
     rows = []
     for pair, correlation in enumerate(arrays["correlations"]):
         likeness = []

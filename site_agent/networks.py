@@ -19,11 +19,12 @@ from consortium.base.atomic import write_json, write_text
 from consortium.errors import DataError, StudyError
 from consortium.kernels.dual_regression import courses, person_maps
 from consortium.kernels.projectors import GlobalSignal, reduce_series
+from consortium.opened_study import open_signed
 from consortium.privacy.clipping import column_norms
 from consortium.report.bids import about_image, label, resolution_label, write_image
 from consortium.report.dataset import BIDS_VERSION, GENERATOR
 from consortium.report.image_sets import write_surface
-from consortium.space.study_space import Space, study_space
+from consortium.space.study_space import Space
 from consortium.space.templates import read_surface_templates, read_templates
 from consortium.study.spec import Study
 from site_agent.approval.folder import SiteFolder
@@ -78,7 +79,7 @@ def write_networks(
     asked = signed.study
     if asked.features:
         raise StudyError(f"{study} is about feature vectors; networks need series of images.")
-    space = study_space(asked, signed.folder)
+    space = open_signed(signed).space
     values = normalized_templates(_templates(space, study, templates), templates or study)
     dataset = site.series(asked.data, space, asked.privacy.unit)
     return write_everybody(target, asked, dataset, values, tell)

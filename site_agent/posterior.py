@@ -23,7 +23,6 @@ from consortium.algorithms.subspace import directions_of
 from consortium.algorithms.worth import worth_sentence
 from consortium.base.atomic import DAMAGED, path_in_folder, write_bytes, write_json, write_text
 from consortium.base.formatting import count, percent
-from consortium.engine.run_context import RunContext
 from consortium.engine.session import per_statistic_unit
 from consortium.engine.transcript import TRANSCRIPT, Transcript
 from consortium.engine.unit_counts import UnitCounts
@@ -31,6 +30,7 @@ from consortium.errors import DataError, OutputError, StudyError
 from consortium.kernels.home_posterior import Posterior, ReleaseShare, combine_projectors
 from consortium.kernels.moments import unpack_symmetric
 from consortium.membership.signed_study import SignedStudy
+from consortium.opened_study import open_signed
 from consortium.report.as_templates import HOME_PAGE
 from consortium.report.bids import about_image, label, resolution_label
 from consortium.report.brain_figures import draw_slices, draw_surface
@@ -41,7 +41,7 @@ from consortium.report.templating import plain_environment
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
 from consortium.space.nifti import mark_kept
-from consortium.space.study_space import Space, study_space
+from consortium.space.study_space import Space
 from consortium.study.plan import Plan
 from consortium.verification.agreement import read_agreement
 from consortium.verification.record import EVIDENCE, EvidenceRecord
@@ -120,16 +120,9 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
         except (OSError, ValueError):
             return None
 
-    space = study_space(signed.study, signed.folder)
+    opened = open_signed(signed)
     record = EvidenceRecord(run, signed.keys, read)
-    context = RunContext(
-        run=run,
-        study=signed.study,
-        keys=signed.keys,
-        grid=space.digest,
-        extent=space.extent,
-        file=signed.file,
-    )
+    context = opened.context(run)
     agreement = read_agreement(record, context)
     kept = next(Transcript(output / TRANSCRIPT).rounds(), None)
     if kept is None:
@@ -139,7 +132,7 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
     plan = agreement.plan
     counts = UnitCounts(plan.shape.units)
     release = per_statistic_unit(mechanism, values, kept.survivors, plan, counts)
-    return FinishedRun(run, plan, space, release)
+    return FinishedRun(run, plan, opened.space, release)
 
 
 def _run(output: Path) -> str:

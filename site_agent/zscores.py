@@ -23,8 +23,8 @@ from consortium.base.formatting import count
 from consortium.base.tables import read_rows
 from consortium.errors import DataError, OutputError, StudyError
 from consortium.kernels.home_scores import HomeScores, home_scores
+from consortium.opened_study import open_signed
 from consortium.report.coefficients import read_released
-from consortium.space.study_space import study_space
 from consortium.study.spec import Study
 from site_agent.approval.folder import SiteFolder
 from site_agent.chart import coded_columns, own_values, read_chart
@@ -113,8 +113,7 @@ def write_zscores(
     config = site.config
     data = open_dataset(
         source=config.dataset,
-        study=study,
-        space=study_space(study, signed.folder),
+        opened=open_signed(signed),
         cache=config.cache,
         without=left_out_here(config.left_out, site_tables(config)),
         tables=site_tables(config),

@@ -9,14 +9,13 @@ from consortium.algorithms.base import Result
 from consortium.coordinator.run_folder import RECORD
 from consortium.engine.session import Round
 from consortium.engine.transcript import TRANSCRIPT
+from consortium.opened_study import OpenedStudy
 from consortium.report.accounting import account
 from consortium.report.course import course
 from consortium.report.finished import finish_result
 from consortium.report.legend import Legend
 from consortium.report.privacy_report import PrivacyReport
-from consortium.space.study_space import Space
 from consortium.study.plan import Plan
-from consortium.study.spec import Study
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,7 @@ class Publisher:
     """Writes the output folder."""
 
     folder: Path
-    study: Study
-    space: Space
+    opened: OpenedStudy
     sampler: str | None = None
     """Told in the report instead of the exact sampler."""
     legend: Legend | None = None
@@ -61,14 +59,14 @@ class Publisher:
             report = self.machine.put_into(report)
             day = self.machine.day
         done = finish_result(
-            study=self.study,
-            space=self.space,
+            study=self.opened.study,
+            space=self.opened.space,
             result=result,
             report=report,
             day=day,
             legend=self.legend,
         )
-        done = replace(done, course=course(self.study, plan, report, self._seconds()))
+        done = replace(done, course=course(self.opened.study, plan, report, self._seconds()))
         from consortium.report.outputs import write_outputs  # brings what draws
 
         write_outputs(self.folder, done, pages=self.pages)

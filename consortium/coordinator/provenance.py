@@ -20,9 +20,9 @@ from consortium.errors import (
 )
 from consortium.membership.roster import Roster, fingerprint
 from consortium.membership.signed_study import read_signed
+from consortium.opened_study import OpenedStudy, open_signed
 from consortium.secagg import CENTRE
 from consortium.secagg.envelope import read_unchecked
-from consortium.space.study_space import Space, study_space
 from consortium.verification import record as names
 from consortium.verification.agreement import check_version
 from consortium.verification.record import EvidenceRecord, evidence_path
@@ -39,7 +39,7 @@ class Provenance:
     """The run's messages, under the keys that the study's signature holds."""
     context: RunContext
     """As the signed study has it."""
-    space: Space
+    opened: OpenedStudy
 
 
 def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Provenance:
@@ -84,16 +84,9 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
     _compare_keys(members, signed.study.sites, sites, verdict)
     if run.study != signed.study.digest:
         raise ContradictionError("run.json", "it is of another study than the signed one.")
-    space = study_space(signed.study, study_file.parent)
-    context = RunContext(
-        run=run.run,
-        study=signed.study,
-        keys=signed.keys,
-        grid=space.digest,
-        extent=space.extent,
-        file=signed.file,
-    )
-    return Provenance(EvidenceRecord(run.run, signed.keys, read), context, space)
+    opened = open_signed(signed)
+    context = opened.context(run.run)
+    return Provenance(EvidenceRecord(run.run, signed.keys, read), context, opened)
 
 
 def _compare_keys(

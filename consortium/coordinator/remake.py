@@ -25,14 +25,13 @@ from consortium.coordinator.evidence import digests_of
 from consortium.coordinator.outputs import MachineFacts, Publisher
 from consortium.engine.names import QUERY
 from consortium.errors import ConsortiumError, ContradictionError, DataError
+from consortium.opened_study import OpenedStudy
 from consortium.report.dataset import CRATE
 from consortium.report.legend import Legend
 from consortium.report.privacy_report import read_privacy_report
 from consortium.space.mesh import DAMAGED, open_gifti
 from consortium.space.nifti import open_image
-from consortium.space.study_space import Space
 from consortium.space.templates import DENSE, read_dense
-from consortium.study.spec import Study
 from consortium.verification.agreement import RunAgreement
 from consortium.verification.record import evidence_path, round_file
 from consortium.verification.replay import (
@@ -60,10 +59,9 @@ class Remake:
     """A finished folder, to be made again."""
 
     folder: Path
-    study: Study
+    opened: OpenedStudy
     """As it was signed, with all its sites."""
     agreement: RunAgreement
-    space: Space
     legend: Legend
     rounds: Sequence[Released]
     again: Replayed
@@ -189,8 +187,7 @@ class Remake:
         assert done.result is not None  # noqa: S101 - the caller has looked
         Publisher(
             folder,
-            self.study,
-            self.space,
+            self.opened,
             legend=self.legend,
             pages=pages,
             machine=self._known(),

@@ -17,7 +17,6 @@ from consortium.coordinator.progress_bar import RoundsBar, tell_plainly
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Cancellation, Clock
-from consortium.engine.run_context import RunContext
 from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
@@ -25,10 +24,10 @@ from consortium.membership.consent import uncovered_sites
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
+from consortium.opened_study import open_signed
 from consortium.report.legend import read_legend
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.statement import statement
-from consortium.space.study_space import study_space
 from consortium.study.plan import Plan
 from flows import need_prefect
 from flows.outputs import Outputs, PublishedTexts
@@ -70,19 +69,12 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
             f"{files.roster}: the centre's key is not the one in {files.keys}; correct the "
             "roster or name the right folder with --keys."
         )
-    space = study_space(study, files.study.parent)
-    legend = read_legend(study, files.study.parent)
+    opened = open_signed(signed)
+    legend = read_legend(opened)
     exchange = files.open_exchange()
     with only_one(files.out), RoundsBar(console, files.out) as shown:
         record = claim_run(files.out, study, exchange, keys)
-        context = RunContext(
-            run=record.run,
-            study=study,
-            keys=keys,
-            grid=space.digest,
-            extent=space.extent,
-            file=signed.file,
-        )
+        context = opened.context(record.run)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
         order = Cancellation()
         centre = Centre(
@@ -95,7 +87,7 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         )
         centre.on_wait(partial(tell_plainly, console))
         centre.on_absence(lambda: uncovered_sites(exchange, study, keys, datetime.now(UTC).date()))
-        publisher = Publisher(files.out, study, space, legend=legend)
+        publisher = Publisher(files.out, opened, legend=legend)
         return _run_flow(centre, publisher, files, shown, order)
 
 

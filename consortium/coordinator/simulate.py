@@ -14,10 +14,10 @@ from consortium.base.work import work_folder
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.progress_bar import RoundsBar
 from consortium.errors import StudyError
+from consortium.opened_study import open_study
 from consortium.report.legend import read_legend
 from consortium.report.privacy_report import SEEDED, PrivacyReport
 from consortium.simulation.simulation import Simulation
-from consortium.space.study_space import study_space
 from consortium.study.reader import read_study
 from site_agent.loading.open import check_anybody, open_dataset
 
@@ -31,13 +31,13 @@ def simulate_study(
     missing = [site for site in study.sites if site not in folders]
     if missing:
         raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")
-    space = study_space(study, study_path.parent)
-    legend = read_legend(study, study_path.parent)
+    opened = open_study(study, study_path.parent)
+    legend = read_legend(opened)
     make_folder(work_folder(out))
     # Prepared scans are participants' data, and an output folder is public.
     with TemporaryDirectory(dir=work_folder(out), prefix="cache-") as cache:
         folder = Path(cache)
-        data = [open_dataset(folders[site], study, space, folder / site) for site in study.sites]
+        data = [open_dataset(folders[site], opened, folder / site) for site in study.sites]
         for one in data:
             check_anybody(one)
         simulation = Simulation(study, data, seed)
@@ -50,5 +50,5 @@ def simulate_study(
                 console.print(f"{site}: {who} left out, the first because: {why}", soft_wrap=True)
     with suppress(OSError):  # not empty: others work in it
         work_folder(out).rmdir()
-    publisher = Publisher(out, study, space, f"{SEEDED} (seed {seed})", legend)
+    publisher = Publisher(out, opened, f"{SEEDED} (seed {seed})", legend)
     return publisher.publish(simulation.plan, simulation.session.rounds, result)

@@ -163,15 +163,13 @@ class Checkup:
         queries: Apart,
         closing: Closing,
     ) -> set[str]:
-        study = provenance.context.study
-        papers = self.folder / names.EVIDENCE / STUDY_FOLDER
-        legend = as_contradiction(lambda: read_legend(study, papers), evidence_path(STUDY_FOLDER))
+        opened = provenance.opened
+        legend = as_contradiction(lambda: read_legend(opened), evidence_path(STUDY_FOLDER))
         where = computed_elsewhere(closing.platform)
         remake = Remake(
             folder=self.folder,
-            study=study,
+            opened=opened,
             agreement=agreement,
-            space=provenance.space,
             legend=legend,
             rounds=rounds,
             again=again,

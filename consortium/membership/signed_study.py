@@ -5,6 +5,7 @@ mask, or of the roster requires a new one.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class SignedStudy:
     """SHA-256 of the study file's bytes, in hexadecimal."""
     mask: str
     """SHA-256 of the mask's file, or of the word 'template'."""
-    keys: dict[str, bytes]
+    keys: Mapping[str, bytes]
     """Keys of the study's sites and of the centre."""
     folder: Path
     """Folder of the study and its mask."""
@@ -51,7 +52,7 @@ class SignedStudy:
         )
 
 
-def members_digest(keys: dict[str, bytes]) -> str:
+def members_digest(keys: Mapping[str, bytes]) -> str:
     """Return the SHA-256 of names and keys of a study's members, which others don't change."""
     parts = [part for name, key in sorted(keys.items()) for part in (name, key)]
     return hashlib.sha256(pack_tuple(*parts)).hexdigest()

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from consortium.base.formatting import count
 from consortium.errors import StudyError
+from consortium.opened_study import open_study
 from consortium.python.privacy import Privacy
 from consortium.python.result import data_frame
 from consortium.python.scratch import (
@@ -40,7 +41,6 @@ from consortium.python.simulated import publish
 from consortium.report.privacy_report import SEEDED
 from consortium.report.tables import plain_table
 from consortium.space.grid import TEMPLATE
-from consortium.space.study_space import study_space
 from consortium.study.nominal import nominal_size
 from consortium.study.outlook import Outlook
 from consortium.study.plan import Plan, make_plan
@@ -121,13 +121,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         table = given if isinstance(given, ParticipantTable) else None
         with scratch_folder() as scratch:
             study = self._study(scratch, table)
-            space = study_space(study, scratch)
+            opened = open_study(study, scratch)
             if isinstance(given, ParticipantTable):
                 together = {**given.columns, **(columns or {})}
                 folder = write_participants(scratch / "bids", together, len(given.values))
             else:
                 folder = lay_out(scratch / "bids", given, study.data, columns, series=self._series)
-            data = open_dataset(folder, study, space, scratch / "cache")
+            data = open_dataset(folder, opened, scratch / "cache")
             check_anybody(data)
             participants = nominal_size(len(data.lengths))
             volumes = round(sum(data.lengths) / max(len(data.lengths), 1))
@@ -139,7 +139,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             keys = system_keys if self.random_state is None else seeded_keys(self.random_state)
             sampler = None if self.random_state is None else f"{SEEDED} (seed {self.random_state})"
             session = carry_out(plan, data, keys)
-            self.result_ = publish(scratch, space, session, sampler)
+            self.result_ = publish(scratch, opened, session, sampler)
         self.privacy_ = self.result_.privacy
         self.n_participants_ = plan.shape.subjects[0]
 
@@ -147,7 +147,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Tabulate the forecast of a fit, which requires no data."""
         with scratch_folder() as scratch:
             study = self._study(scratch)
-            extent = study_space(study, scratch).extent
+            extent = open_study(study, scratch).space.extent
         plan = make_plan(study, extent.shape([participants], [participants * volumes], "subject"))
         table = Outlook(plan).nearby
         assert table is not None  # noqa: S101 - for the type checker

@@ -8,12 +8,12 @@ from consortium.algorithms.base import SiteData
 from consortium.coordinator.outputs import Publisher
 from consortium.engine.session import Session
 from consortium.errors import StudyError
+from consortium.opened_study import OpenedStudy, open_study
 from consortium.python.result import StudyResult, read_result
 from consortium.python.scratch import Imgs, lay_out, scratch_folder
 from consortium.report.privacy_report import SEEDED
 from consortium.simulation.simulation import Simulation
 from consortium.space.grid import TEMPLATE
-from consortium.space.study_space import Space, study_space
 from consortium.study import reader
 from consortium.study.spec import Study
 from site_agent.loading.open import open_dataset
@@ -98,24 +98,24 @@ def simulate(
     missing = [site for site in parsed.sites if site not in data]
     if missing:
         raise StudyError(f"{missing[0]}: no data set; add it to data, as data['{missing[0]}'].")
-    space = study_space(parsed, folder)
+    opened = open_study(parsed, folder)
     with scratch_folder() as scratch:
-        sites = [
-            _open(data[site], parsed, space, scratch / "sites" / site) for site in parsed.sites
-        ]
+        sites = [_open(data[site], opened, scratch / "sites" / site) for site in parsed.sites]
         simulation = Simulation(parsed, sites, seed)
         simulation.run()
-        return publish(scratch, space, simulation.session, f"{SEEDED} (seed {seed})")
+        return publish(scratch, opened, simulation.session, f"{SEEDED} (seed {seed})")
 
 
-def publish(scratch: Path, space: Space, session: Session, sampler: str | None) -> StudyResult:
+def publish(
+    scratch: Path, opened: OpenedStudy, session: Session, sampler: str | None
+) -> StudyResult:
     """Write the output folder of a finished run, and open it."""
     assert session.result is not None  # noqa: S101 - for the type checker
     out = scratch / "out"
-    publisher = Publisher(out, session.plan.study, space, sampler, pages=False)
+    publisher = Publisher(out, opened, sampler, pages=False)
     publisher.publish(session.plan, session.rounds, session.result)
-    of_views = (view.mesh for view in space.views if view.mesh is not None)
-    return read_result(out, space.mesh or next(of_views, None))
+    of_views = (view.mesh for view in opened.space.views if view.mesh is not None)
+    return read_result(out, opened.space.mesh or next(of_views, None))
 
 
 def _parsed(study: Study | str | Path) -> tuple[Study, Path]:
@@ -131,8 +131,8 @@ def _parsed(study: Study | str | Path) -> tuple[Study, Path]:
     return study, Path()
 
 
-def _open(source: SiteSource, study: Study, space: Space, scratch: Path) -> SiteData:
+def _open(source: SiteSource, opened: OpenedStudy, scratch: Path) -> SiteData:
     if hasattr(source, "blocks"):
         return source  # type: ignore[return-value]
-    folder = lay_out(scratch / "bids", source, study.data)
-    return open_dataset(folder, study, space, scratch / "cache")
+    folder = lay_out(scratch / "bids", source, opened.study.data)
+    return open_dataset(folder, opened, scratch / "cache")

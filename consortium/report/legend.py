@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from consortium.base.atomic import path_in_folder
 from consortium.errors import DataError
+from consortium.opened_study import OpenedStudy
 from consortium.space.atlas import (
     Anatomy,
     read_anatomy,
@@ -22,7 +23,6 @@ from consortium.space.atlas import (
     table_of,
 )
 from consortium.space.grid import Grid
-from consortium.study.spec import Study
 
 SHOWN = 2
 """Networks that are named for a map."""
@@ -64,13 +64,14 @@ class Legend:
     networks: NamedNetworks | None = None
 
 
-def read_legend(study: Study, folder: Path) -> Legend:
+def read_legend(opened: OpenedStudy) -> Legend:
     """Read the files that ``report`` of a study names, in the study's folder.
 
-    Raises DataError if a file is outside ``folder``, is missing or can't be used.
+    Raises DataError if a file is outside this folder, is missing or can't be used.
     """
-    atlas = study.report.atlas
-    networks = study.report.networks
+    atlas = opened.study.report.atlas
+    networks = opened.study.report.networks
+    folder = opened.folder
     return Legend(
         read_anatomy(_beside(folder, atlas)) if atlas else None,
         _networks(_beside(folder, networks)) if networks else None,

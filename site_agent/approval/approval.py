@@ -44,16 +44,9 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Approval:
-    """An approved study."""
+class Approval(SignedStudy):
+    """An approved study, whose signature was checked before its approval."""
 
-    study: Study
-    file: str
-    mask: str
-    """SHA-256 of the study file and of its mask, in hexadecimal."""
-    keys: Mapping[str, bytes]
-    folder: Path
-    """Folder in which the study's mask is looked for."""
     terms: Terms
 
     def consent(self, site: str) -> Consent:

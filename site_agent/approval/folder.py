@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from consortium.membership.keys import Identity, load_identity
+from consortium.opened_study import OpenedStudy, open_signed
 from consortium.privacy.bounds import Unit
-from consortium.space.study_space import Space, study_space
+from consortium.space.study_space import Space
 from consortium.study.data_section import DataSection
 from consortium.study.spec import Study
 from site_agent.approval.approval import Papers, read_papers
@@ -85,9 +86,9 @@ class StudyCase:
         return check_members(self.site.path, self.papers.members).centres
 
     @cached_property
-    def space(self) -> Space:
-        """Space of the study's numbers. Raises ConsortiumError if a public file can't be used."""
-        return study_space(self.study, self.papers.signed.folder)
+    def opened(self) -> OpenedStudy:
+        """The study with its files. Raises ConsortiumError if a public file can't be used."""
+        return open_signed(self.papers.signed)
 
     @cached_property
     def data(self) -> SiteDataset | FeatureDataset:
@@ -96,8 +97,7 @@ class StudyCase:
         tables = site_tables(config)
         return open_dataset(
             source=config.dataset,
-            study=self.study,
-            space=self.space,
+            opened=self.opened,
             cache=config.cache,
             engine=open_engine(config),
             without=in_turn(left_out_here(config.left_out, tables), self._over_budget),

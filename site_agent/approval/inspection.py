@@ -16,9 +16,9 @@ from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
 from consortium.errors import ConsortiumError, DataError, StudyError
 from consortium.membership.consent import post_consent
+from consortium.opened_study import OpenedStudy
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.privacy.mechanism import HEADROOM
-from consortium.space.study_space import Space
 from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan, make_plan, nominal_shape
 from consortium.study.slots import check_slots
@@ -211,7 +211,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     data = case.data
     problems = _load(data)
     survey = data.survey
-    plan = _planned(case.study, case.space, problems)
+    plan = _planned(case.opened, problems)
     people = _people(data)
     spent = case.spent(people)
     problems += _refused(case, plan, spent)
@@ -271,11 +271,12 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from recording_remarks(subjects)
 
 
-def _planned(asked: Study, space: Space, problems: list[str]) -> Plan | None:
+def _planned(opened: OpenedStudy, problems: list[str]) -> Plan | None:
     """Return the study's plan, which uses nominal numbers, or the reason why there is none."""
     try:
-        plan = make_plan(asked, nominal_shape(asked, space.extent), agreed=True)
-        check_slots(asked, plan.shape, [stage.release for stage in plan.stages])
+        study = opened.study
+        plan = make_plan(study, nominal_shape(study, opened.space.extent), agreed=True)
+        check_slots(study, plan.shape, [stage.release for stage in plan.stages])
         return plan
     except ConsortiumError as error:
         problems.append(f"{error} Ask the coordinator to correct the study.")

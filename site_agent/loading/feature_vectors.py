@@ -13,8 +13,9 @@ from consortium.algorithms.base import Extent, Resolution
 from consortium.base.cached_property import cached_property
 from consortium.errors import DataError
 from consortium.kernels.tiles import product_of_columns
+from consortium.opened_study import OpenedStudy
 from consortium.privacy.bounds import Unit
-from consortium.space.study_space import AnyViewSpace, Space, ViewSpace
+from consortium.space.study_space import AnyViewSpace, ViewSpace
 from consortium.study.spec import Study
 from consortium.views.eeg import EegView
 from consortium.views.fmri import FmriView
@@ -61,8 +62,7 @@ class ReadFrom(NamedTuple):
 
     source: Path
     """The site's data set."""
-    study: Study
-    space: Space
+    opened: OpenedStudy
     cache: Path
     """The site's folder for computed values."""
     engine: Engine
@@ -70,42 +70,41 @@ class ReadFrom(NamedTuple):
     """The site's own names and values."""
 
 
-def _read_columns(opened: ReadFrom, view: ViewSpace[TableView]) -> Found:
-    study = opened.study
-    wording = Wording(opened.study.data.missing, opened.tables)
-    vectors, lacking = read_table(opened.source, view.view, wording, by_session=_by_session(study))
+def _read_columns(asked: ReadFrom, view: ViewSpace[TableView]) -> Found:
+    study = asked.opened.study
+    wording = Wording(study.data.missing, asked.tables)
+    vectors, lacking = read_table(asked.source, view.view, wording, by_session=_by_session(study))
     complete = {person_of(row) for row in vectors}
     skipped = {person_of(row): replace(s, label=person_of(row)) for row, s in lacking.items()}
     return vectors, [each for person, each in skipped.items() if person not in complete]
 
 
-def _read_images(opened: ReadFrom, view: ViewSpace[FmriView]) -> Found:
+def _read_images(asked: ReadFrom, view: ViewSpace[FmriView]) -> Found:
     from site_agent.images.measures import measure_images  # image libraries
 
-    source, study, space, cache, engine, tables = opened
     return measure_images(
-        source,
-        study=study,
-        space=space,
+        asked.source,
+        study=asked.opened.study,
+        space=asked.opened.space,
         view=view,
-        cache=cache,
-        engine=engine,
-        tables=tables,
+        cache=asked.cache,
+        engine=asked.engine,
+        tables=asked.tables,
     )
 
 
-def _read_recordings(opened: ReadFrom, view: ViewSpace[EegView]) -> Found:
+def _read_recordings(asked: ReadFrom, view: ViewSpace[EegView]) -> Found:
     from site_agent.eeg.vectors import read_recordings  # MNE
 
-    source, study, _, cache, engine, *_ = opened
-    return read_recordings(source, view.view, study.data, cache, engine)
+    data = asked.opened.study.data
+    return read_recordings(asked.source, view.view, data, asked.cache, asked.engine)
 
 
-def _read_surfaces(opened: ReadFrom, view: ViewSpace[SurfaceView]) -> Found:
+def _read_surfaces(asked: ReadFrom, view: ViewSpace[SurfaceView]) -> Found:
     from site_agent.images.surfaces import read_surfaces  # image libraries
 
-    gaps = opened.study.gaps_of(view.view)
-    return read_surfaces(opened.source, opened.study.data, view, gaps)
+    study = asked.opened.study
+    return read_surfaces(asked.source, study.data, view, study.gaps_of(view.view))
 
 
 READERS: Mapping[str, Callable[[ReadFrom, Any], Found]] = {
@@ -160,8 +159,7 @@ class FeatureDataset:
     ----------
     source : Path
         A BIDS data set.
-    space : Space
-        The study's.
+    opened : OpenedStudy
     cache : Path
         The site's folder for preprocessed images.
     engine : Engine
@@ -179,8 +177,7 @@ class FeatureDataset:
     def __init__(
         self,
         source: Path,
-        study: Study,
-        space: Space,
+        opened: OpenedStudy,
         cache: Path,
         engine: Engine | None = None,
         without: Without = excludes_nobody,
@@ -188,11 +185,12 @@ class FeatureDataset:
         cap: Cap = NO_CAP,
     ) -> None:
         self.source = source
-        self.study = study
-        self.space = space
+        self.opened = opened
+        self.study = opened.study
+        self.space = opened.space
         self.cache = cache
         self.engine = engine or Threads()
-        chosen = chosen_by(source, study.data, tables, by_session=_by_session(study))
+        chosen = chosen_by(source, self.study.data, tables, by_session=_by_session(self.study))
         self.without = in_turn(chosen, without)
         self.tables = tables
         self.cap = cap
@@ -420,8 +418,9 @@ class FeatureDataset:
             reader = READERS[view.view.source]
 
             def read(study: Study) -> Found:
+                opened = replace(self.opened, study=study)
                 own = self.cache, self.engine, self.tables
-                return reader(ReadFrom(self.source, study, self.space, *own), view)
+                return reader(ReadFrom(self.source, opened, *own), view)
 
             try:
                 if _by_session(self.study) and not view.view.single_columns:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from consortium.algorithms.average_parameters import AverageParameters
 from consortium.errors import DataError
-from consortium.space.study_space import Space
+from consortium.opened_study import OpenedStudy
 from consortium.study.spec import Study
 from site_agent.data.cap import NO_CAP, Cap
 from site_agent.data.survey import Without, excludes_nobody
@@ -17,8 +17,7 @@ from site_agent.loading.feature_vectors import FeatureDataset
 
 def open_dataset(
     source: Path,
-    study: Study,
-    space: Space,
+    opened: OpenedStudy,
     cache: Path,
     engine: Engine | None = None,
     without: Without = excludes_nobody,
@@ -31,11 +30,11 @@ def open_dataset(
     exclude. ``tables`` are the settings of the site's own tables, and ``cap`` its maximum number of
     participants.
     """
+    study = opened.study
     if study.features:
         return FeatureDataset(
             source=source,
-            study=study,
-            space=space,
+            opened=opened,
             cache=cache,
             engine=engine,
             without=without,
@@ -46,7 +45,7 @@ def open_dataset(
     return SiteDataset(
         source=source,
         data=study.data,
-        space=space,
+        space=opened.space,
         unit=unit,
         cache=cache,
         engine=engine,

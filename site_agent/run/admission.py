@@ -17,7 +17,6 @@ from pathlib import Path
 from consortium import __version__
 from consortium.engine.names import ANNOUNCEMENT, MOST_ANNOUNCEMENT, REFUSAL, Names
 from consortium.engine.queries import read_announcement
-from consortium.engine.run_context import RunContext
 from consortium.errors import (
     ConfigurationError,
     ConsortiumError,
@@ -32,8 +31,8 @@ from consortium.errors import (
     StudyError,
     WithdrawnError,
 )
+from consortium.opened_study import OpenedStudy, open_signed
 from consortium.secagg import CENTRE, seal, unseal
-from consortium.space.study_space import study_space
 from site_agent.approval.approval import Approval, approvals
 from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.permission import Permission, permit
@@ -125,18 +124,15 @@ class Admission:
                 found.append(approval)
         return found
 
-    def open_data(self, approval: Approval) -> Data:
+    def open_data(self, opened: OpenedStudy) -> Data:
         """Return the data set of an approved study, unread."""
-        study = approval.study
         config = self.config
-        space = study_space(study, approval.folder)
         tables = site_tables(config)
         hook = in_turn(left_out_here(config.left_out, tables), self._states.left_out_before)
-        cap = Cap.of(study, self.site.name, self.site.identity)
+        cap = Cap.of(opened.study, self.site.name, self.site.identity)
         return open_dataset(
             source=config.dataset,
-            study=study,
-            space=space,
+            opened=opened,
             cache=config.cache,
             engine=self.engine,
             without=hook,
@@ -162,21 +158,14 @@ class Admission:
         permission()
         if (centre, run) not in site.ledger.runs(study.study, [centre]):
             self._check_rules(approval)
-        space = study_space(study, approval.folder)
-        context = RunContext(
-            run=run,
-            study=study,
-            keys=approval.keys,
-            grid=space.digest,
-            extent=space.extent,
-            file=approval.file,
-        )
+        opened = open_signed(approval)
+        context = opened.context(run)
         if context.announcement != announced:
             raise StudyError(
                 "the centre runs another version or another mask than this site "
                 f"({__version__}); install the same version and study folder."
             )
-        loading = Loading(self.open_data(approval))
+        loading = Loading(self.open_data(opened))
         self.drive(loading.steps())
         return Participation(site, context, loading, permission, seen)
 

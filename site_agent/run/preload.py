@@ -8,6 +8,7 @@ from pathlib import Path
 
 from consortium.engine.clock import Clock
 from consortium.errors import ConsortiumError, EngineError
+from consortium.opened_study import OpenedStudy, open_signed
 from site_agent.approval.approval import Approval
 from site_agent.loading.progress import Data, Drive, Loading
 
@@ -24,7 +25,7 @@ class Preload:
 
     source: Path
     """The site's data set."""
-    open_data: Callable[[Approval], Data]
+    open_data: Callable[[OpenedStudy], Data]
     """Makes the data set of an approved study, unread."""
     drive: Drive
     clock: Clock
@@ -76,7 +77,7 @@ class Preload:
 
     def _begin(self, approval: Approval, now: float) -> None:
         try:
-            loading = Loading(self.open_data(approval))
+            loading = Loading(self.open_data(open_signed(approval)))
         except ConsortiumError as error:
             self._ready[approval.study.digest] = "", now
             self.log(f"{approval.study.study}: {error}")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
+from consortium.opened_study import OpenedStudy
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
@@ -62,7 +63,7 @@ def opened(made: FusionMade, folder: Path, scheme: str) -> tuple[Study, list[Fea
     }
     study = parse_study(yaml.safe_dump(content))
     space, cache = study_space(study, folder), folder / "cache"
-    data = [open_dataset(made.sites[site], study, space, cache) for site in SITES]
+    data = [open_dataset(made.sites[site], OpenedStudy(study, space), cache) for site in SITES]
     assert all(isinstance(each, FeatureDataset) for each in data)
     return study, data
 

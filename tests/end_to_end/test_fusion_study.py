@@ -12,6 +12,7 @@ from rich.console import Console
 
 from consortium.coordinator.outputs import Publisher
 from consortium.coordinator.simulate import simulate_study
+from consortium.opened_study import OpenedStudy
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.networks import network_maps
 from consortium.simulation.simulation import Simulation
@@ -94,7 +95,7 @@ def test_private_maps_and_courses_keep_their_promise_and_are_found(tmp_path):
             assert abs(np.corrcoef(pattern[:, k], sources[:, k])[0, 1]) > 0.9
     assert result.arrays["correlations"] == pytest.approx([0.95, 0.7, 0.2], abs=0.08)
     space = Space(template_grid(30.0), views=tuple(map(ViewSpace, study.features, sizes)))
-    report = Publisher(tmp_path, study, space).publish(
+    report = Publisher(tmp_path, OpenedStudy(study, space)).publish(
         simulation.plan, simulation.session.rounds, result
     )
     assert report.guarantees.coalition.epsilon == pytest.approx(simulation.plan.epsilon, rel=1e-6)

@@ -45,7 +45,7 @@ def publish(local: LocalConsortium, centre: Centre) -> None:
     files, result = local.place.files, centre.finish()
     assert centre.session is not None
     plan, rounds = centre.session.plan, centre.session.rounds
-    Publisher(files.out, plan.study, local.space).publish(plan, rounds, result)
+    Publisher(files.out, local.opened).publish(plan, rounds, result)
     keep_evidence(files.out, centre.releases, files.study, plan, len(rounds))
 
 

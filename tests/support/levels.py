@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from consortium.space.study_space import study_space
+from consortium.opened_study import open_study
 from consortium.study.spec import Study
 from site_agent.loading.feature_vectors import FeatureDataset
 from tests.support.cases import SITES
@@ -68,7 +68,7 @@ class People:
 
     def sites(self, folder: Path, study: Study) -> list[FeatureDataset]:
         """Write the hospitals' data sets, and read them."""
-        space, found = study_space(study, folder), []
+        opened, found = open_study(study, folder), []
         for number, name in enumerate(SITES):
             home = folder / name
             home.mkdir(parents=True, exist_ok=True)
@@ -78,5 +78,5 @@ class People:
                 told = "\t".join(repr(float(x)) for x in numbers)
                 rows.append(f"sub-{k:05d}\t{self.levels[self.level[k]]}\t{told}")
             (home / "participants.tsv").write_text("\n".join(rows) + "\n")
-            found.append(FeatureDataset(home, study, space, folder / "cache"))
+            found.append(FeatureDataset(home, opened, folder / "cache"))
         return found

@@ -8,7 +8,7 @@ any party can be thrown away and built again from its disk at any moment.
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -19,14 +19,14 @@ from consortium.coordinator.run import RunFiles
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Clock
-from consortium.engine.run_context import RunContext
 from consortium.membership.keys import create_identity, load_identity
 from consortium.membership.roster import Roster, found_roster, read_roster, save_roster
 from consortium.membership.signed_study import read_signed, sign_study
+from consortium.opened_study import OpenedStudy, open_study
 from consortium.simulation.bids import Recipe, make_consortium
 from consortium.simulation.signals import SignalLevels
 from consortium.space.grid import Grid
-from consortium.space.study_space import Space, study_space
+from consortium.space.study_space import Space
 from consortium.study.reader import read_study
 from consortium.study.spec import Study
 from site_agent.agent import Agent
@@ -169,7 +169,8 @@ class LocalConsortium:
         self.ticks.left = lambda: min(map(self.left, self.agents), default=math.inf)
         self.agents: dict[str, Agent] = {}
         self.study: Study = read_study(self.place.files.study)
-        self.space: Space = study_space(self.study, self.place.files.study.parent)
+        self.opened: OpenedStudy = open_study(self.study, self.place.files.study.parent)
+        self.space: Space = self.opened.space
         self.grid: Grid = self.space.grid
 
     def agent(self, name: str) -> Agent:
@@ -198,10 +199,9 @@ class LocalConsortium:
         signed = read_signed(files.study, read_roster(files.roster))
         keys = signed.keys
         record = claim_run(files.out, self.study, exchange, keys)
-        space = self.space
-        context = RunContext(record.run, self.study, keys, space.digest, space.extent, signed.file)
+        opened = replace(self.opened, keys=keys, file=signed.file)
         return Centre(
-            context,
+            opened.context(record.run),
             load_identity(files.keys).key,
             exchange,
             files.out,

@@ -250,14 +250,14 @@ def design_command(
 ) -> None:
     """Write forecasts of a study and similar ones, and their charges to every hospital's ledger."""
     from consortium.coordinator.design import Assumed, design_studies
-    from consortium.space.study_space import study_space
+    from consortium.opened_study import open_study
     from consortium.study.reader import read_study
 
     assumed = []
     for path in studies:
         study = read_study(path)
         sizes = site_sizes(subjects, study)
-        extent = study_space(study, path.parent).extent
+        extent = open_study(study, path.parent).space.extent
         assumed.append(Assumed(study, extent, sizes, _volumes(study, volumes)))
     page, designs = design_studies(folder, assumed, runs, years)
     for each in designs:
@@ -433,7 +433,7 @@ def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
 
 
 def _plan(study: Path, subjects: str | None, volumes: int | None) -> Plan:
-    from consortium.space.study_space import study_space
+    from consortium.opened_study import open_study
     from consortium.study.plan import make_plan
     from consortium.study.reader import read_study
     from consortium.study.slots import check_slots
@@ -441,7 +441,7 @@ def _plan(study: Path, subjects: str | None, volumes: int | None) -> Plan:
     parsed = read_study(study)
     sizes = site_sizes(subjects, parsed)
     samples = tuple(size * _volumes(parsed, volumes) for size in sizes)
-    extent = study_space(parsed, study.parent).extent
+    extent = open_study(parsed, study.parent).space.extent
     planned = make_plan(parsed, extent.shape(sizes, samples, parsed.privacy.unit))
     check_slots(parsed, planned.shape, [stage.release for stage in planned.stages])
     return planned

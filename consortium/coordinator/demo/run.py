@@ -34,11 +34,11 @@ from consortium.coordinator.run import RunFiles, run_study
 from consortium.coordinator.verify import Checkup
 from consortium.engine.clock import Clock
 from consortium.membership.roster import fingerprint, read_roster
+from consortium.opened_study import open_study
 from consortium.report.statement import summary
 from consortium.simulation.bids import Patients, Recipe, Scanner, make_consortium
 from consortium.simulation.dataset import split_over_sites
 from consortium.simulation.signals import SignalLevels
-from consortium.space.study_space import study_space
 from consortium.study.reader import read_study
 from flows import need_prefect
 from flows.embedded import embedded_prefect
@@ -159,14 +159,14 @@ def measure_volunteers(
         Differences of patients.
     """
     study = read_study(study_file)
-    space = study_space(study, study_file.parent)
+    opened = open_study(study, study_file.parent)
     own = replace(recipe, sites=(_SITE,), subjects=_COUNT, seed=recipe.seed + 1, scanners=())
     found = []
     for name, part in (("well", replace(patients, share=0.0)), ("ill", replace(patients, share=1))):
         made = make_consortium(folder / name, replace(own, patients=part))
         cache = folder / name / "cache"
-        found.append(FeatureDataset(made.sites[_SITE], study, space, cache).table())
-    return Volunteers(*(table[: space.views[0].size] for table in found))
+        found.append(FeatureDataset(made.sites[_SITE], opened, cache).table())
+    return Volunteers(*(table[: opened.space.views[0].size] for table in found))
 
 
 SITES = ("north", "east", "south", "west")

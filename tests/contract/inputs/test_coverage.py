@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import map_coordinates
 
 from consortium.algorithms.base import Serious
+from consortium.opened_study import OpenedStudy
 from consortium.simulation.array_data import ArrayData
 from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import Space, ViewSpace
@@ -52,7 +53,7 @@ def study_of(algorithm: str = "average", analysis: dict | None = None, **view: o
 
 
 def opened(folder: Path, study: Study) -> FeatureDataset:
-    found = open_dataset(folder, study, view_space(study), folder.parent / "cache")
+    found = open_dataset(folder, OpenedStudy(study, view_space(study)), folder.parent / "cache")
     assert isinstance(found, FeatureDataset)
     return found
 
@@ -156,7 +157,9 @@ def test_series_that_do_not_reach_a_voxel_are_counted(tmp_path: Path) -> None:
         home = tmp_path / "bids" / f"sub-{number:02}" / "func"
         home.mkdir(parents=True)
         nib.save(series_image(series), home / f"sub-{number:02}_{FUNC}")
-    data = open_dataset(tmp_path / "bids", study, Space(tiny_grid()), tmp_path / "cache")
+    data = open_dataset(
+        tmp_path / "bids", OpenedStudy(study, Space(tiny_grid())), tmp_path / "cache"
+    )
     found = summarize_coverage(coverage_of(data, study))
     ((topic, finding),) = found.facts
     assert topic == "coverage of the mask"

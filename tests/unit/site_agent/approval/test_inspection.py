@@ -21,8 +21,8 @@ from consortium.errors import (
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
+from consortium.opened_study import open_study
 from consortium.privacy.gdp import TWO_READERS, compose, epsilon_of
-from consortium.space.study_space import study_space
 from consortium.study.plan import promised_mu
 from consortium.study.reader import read_study
 from site_agent.approval.approval import Terms, approvals, read_papers
@@ -440,5 +440,5 @@ def test_who_is_scanned_is_looked_at_where_a_view_measures_series(tmp_path: Path
     single = FMRI | {"measure": "image", "image": "statmap"}
     for views, many in (([FMRI], 2), ([TABLE], 0), ([single], 0), ([], 2)):
         study = study_of(views)
-        data = open_dataset(site / "bids", study, study_space(study, site), site / "cache")
+        data = open_dataset(site / "bids", open_study(study, site), site / "cache")
         assert len(scanned(data)) == many

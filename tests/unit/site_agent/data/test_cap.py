@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from consortium.membership.keys import create_identity
+from consortium.opened_study import OpenedStudy
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 from site_agent.data.cap import NO_CAP, Cap
@@ -92,7 +93,9 @@ class World:
         (bids / "participants.tsv").write_text("\n".join([f"participant_id\t{name}", *cells]))
         study = study_of(name, 5)
         cap = Cap.of(study, "north", self.identity)
-        data = open_dataset(bids, study, view_space(study), self.folder / "cache", cap=cap)
+        data = open_dataset(
+            bids, OpenedStudy(study, view_space(study)), self.folder / "cache", cap=cap
+        )
         run = Charge(
             *("/data", name, f"{name}-0001", 0, "", "", "subject", MU),
             *("5a" * 32, "ce" * 32, "", 0.0),

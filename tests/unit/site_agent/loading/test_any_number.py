@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from consortium.errors import ConsortiumError
+from consortium.opened_study import OpenedStudy
 from consortium.space.study_space import study_space
 from consortium.study.data_section import DataSection
 from consortium.views import VIEWS
@@ -51,7 +52,7 @@ def test_a_number_of_any_size(tmp_path: Path) -> None:
         try:
             study = study_of(views, **data)
             space = study_space(study, site)
-            found = open_dataset(site / "bids", study, space, tmp_path / str(number))
+            found = open_dataset(site / "bids", OpenedStudy(study, space), tmp_path / str(number))
             for _ in found.load():
                 pass
             if not found.people:

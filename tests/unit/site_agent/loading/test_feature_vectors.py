@@ -11,6 +11,7 @@ import pytest
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
 from consortium.errors import DataError
+from consortium.opened_study import OpenedStudy
 from site_agent.config import Alias
 from site_agent.data.wording import SiteTables
 from site_agent.loading.feature_vectors import FeatureDataset
@@ -57,7 +58,7 @@ def bids(tmp_path: Path) -> Path:
 
 def opened(bids: Path, *views: dict, **data) -> FeatureDataset:
     study = view_study(*(views or (TABLE, FMRI, EEG)), **data)
-    found = open_dataset(bids, study, view_space(study), bids.parent / "cache")
+    found = open_dataset(bids, OpenedStudy(study, view_space(study)), bids.parent / "cache")
     assert isinstance(found, FeatureDataset)
     return found
 
@@ -65,7 +66,9 @@ def opened(bids: Path, *views: dict, **data) -> FeatureDataset:
 def test_a_rule_for_persons_is_read_in_the_sites_own_words_for_images_too(bids: Path) -> None:
     study = view_study(FMRI, persons={"years": {"high": 25}})
     tables = SiteTables({"years": Alias(column="age")})
-    data = open_dataset(bids, study, view_space(study), bids.parent / "cache", tables=tables)
+    data = open_dataset(
+        bids, OpenedStudy(study, view_space(study)), bids.parent / "cache", tables=tables
+    )
     assert data.people == ("01", "02")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from consortium.errors import ConsortiumError
-from consortium.space.study_space import study_space
+from consortium.opened_study import open_study
 from consortium.study.data_section import DataSection
 from consortium.views import VIEWS
 from site_agent.loading.open import open_dataset
@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outcome(site: Path, cache: Path, views: list[dict[str, Any]], **data: Any) -> list[Any]:
     """All that a study sees of the site: persons, blocks and maps, or why there are none."""
     study = study_of(views, **data)
-    found = open_dataset(site / "bids", study, study_space(study, site), cache)
+    found = open_dataset(site / "bids", open_study(study, site), cache)
     try:
         seen: list[Any] = [*found.load(), found.people, found.lengths]
         kinds = ("features",) if views else ("features", "maps")

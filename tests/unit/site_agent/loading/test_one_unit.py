@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from consortium.errors import DataError, StudyError
-from consortium.space.study_space import study_space
+from consortium.opened_study import open_study
 from consortium.study.spec import Study
 from site_agent.images.series import SiteDataset
 from site_agent.loading.open import open_dataset
@@ -83,7 +83,7 @@ def linked(site: Path, target: Path) -> Path:
 
 def opened(site: Path, study: Study) -> Data:
     """The study's data of a site, loaded with a cache of its own."""
-    found = open_dataset(site / "bids", study, study_space(study, site), site / "cache")
+    found = open_dataset(site / "bids", open_study(study, site), site / "cache")
     for _ in found.load():
         pass
     return found

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from consortium.errors import DataError
+from consortium.opened_study import OpenedStudy
 from consortium.space.study_space import study_space
 from consortium.study.reader import parse_study
 from consortium.views.meshes import MESHES
@@ -66,7 +67,7 @@ def opened(
     }
     study = parse_study(yaml.safe_dump(values))
     space = view_space(study) if views[-1:] != (CORTEX,) else study_space(study, folder)
-    found = open_dataset(folder, study, space, folder.parent / "cache", cap=cap)
+    found = open_dataset(folder, OpenedStudy(study, space), folder.parent / "cache", cap=cap)
     assert isinstance(found, FeatureDataset)
     return found
 
