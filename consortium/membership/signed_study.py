@@ -43,7 +43,7 @@ class SignedStudy:
     keys: Mapping[str, bytes]
     """Keys of the study's sites and of the centre."""
     folder: Path
-    """Folder of the study and its mask."""
+    """Folder of the study file and of the files that it names, whose digests were checked."""
 
     def signed(self) -> bytes:
         """Return the bytes under the signature."""
@@ -125,7 +125,8 @@ def _digests(path: Path, members: Roster) -> SignedStudy:
     study.check_scheme(str(path))
     mask = mask_digest(study, path.parent)
     keys = roster_keys(study, members.keys, "the roster")
-    return SignedStudy(study, _sha256(text), mask, keys, path.resolve().parent)
+    # The folder of a link itself, and not of its target: the checked files are in this one.
+    return SignedStudy(study, _sha256(text), mask, keys, path.parent.resolve())
 
 
 def mask_digest(study: Study, folder: Path) -> str:

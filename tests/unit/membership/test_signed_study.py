@@ -47,6 +47,19 @@ def test_signed_and_read_is_the_same(tmp_path: Path) -> None:
     assert found.folder == tmp_path.resolve()
 
 
+def test_the_files_of_a_linked_study_are_those_next_to_the_link(tmp_path: Path) -> None:
+    """A study file may be a link. Its mask is then read where its digest was computed."""
+    original, linked = tmp_path / "original", tmp_path / "linked"
+    for folder in (original, linked):
+        folder.mkdir()
+    place(original)
+    (linked / "study.yaml").symlink_to(original / "study.yaml")
+    (linked / "mask.nii.gz").write_bytes(b"another mask")
+    found = sign_study(linked / "study.yaml", members(), private(1))
+    assert found.folder == linked.resolve()
+    assert found.mask == signed_study.mask_digest(found.study, found.folder)
+
+
 @given(st.data())
 def test_a_study_altered_by_one_character_is_refused(signed: Path, data: st.DataObject) -> None:
     text = signed.read_text()
