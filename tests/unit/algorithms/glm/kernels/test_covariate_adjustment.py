@@ -5,6 +5,7 @@ import pytest
 
 from consortium.algorithms.glm.kernels.covariate_adjustment import (
     LEAST_KEPT,
+    Adjustment,
     CovariateSums,
     _between_sites,
     adjust,
@@ -120,3 +121,119 @@ def test_the_variance_within_sites_is_estimated_better_than_it_was_released(nois
 
 def test_noise_can_make_no_variance_within_sites_negative():
     assert within_of(-5.0, 0.3) == pytest.approx(0.05)
+
+
+def test_noise_as_large_as_the_priors_width_draws_halfway_to_the_prior():
+    """With a prior of 0.6 ± 0.3, the posterior mean of 0.9 ± 0.3 is the middle of both."""
+    assert within_of(0.9, 0.3) == pytest.approx(0.75)
+
+
+def test_a_site_whose_noise_has_the_usual_variance_of_means_counts_a_quarter():
+    """The square of a mean has a variance in proportion to (t² + σ²)², with t² = 0.2 as usual."""
+    raw = np.array([[1.0], [0.0]])
+    noise = np.array([0.0, 0.2])
+    found = _between_sites(raw, noise, np.array([True, True]))
+    own = 0.8 * 1.0 + 0.2 * (0.0 - 0.2)
+    error = np.sqrt(2 * 0.2**2 * 0.2 * (0.2 + 2 * own))
+    assert found == pytest.approx(own + 0.75 * error)
+
+
+def test_means_as_far_apart_as_clipped_values_can_be_keep_their_variance():
+    """Half of the sites at 1.7 and half at -1.7 is as far as sites of values within ±2.5 get."""
+    raw = 1.7 * np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    whole = np.ones(4, dtype=bool)
+    assert _between_sites(raw, np.zeros(4), whole) == pytest.approx(1.7**2)
+    assert _between_sites(2 * raw, np.zeros(4), whole) == pytest.approx(3.0)
+
+
+def test_covariates_explain_at_most_nine_tenths_of_a_contrast():
+    """A contrast that noise makes fully explained keeps a tenth of its information."""
+    sums = CovariateSums(
+        contrast=np.array([30.0]),
+        moment=np.array([[30.0]]),
+        means=np.zeros((1, 1)),
+        hidden=np.zeros(1, dtype=bool),
+        noise={"contrast": 0.0, "moment": 0.0, "means": 0.0, "column": 0.0},
+    )
+    assert adjust(sums, np.array([120.0]), np.ones(1), 30.0).explained == pytest.approx(0.9)
+
+
+def test_sites_levels_count_as_if_they_follow_the_hidden_means_by_seven_tenths():
+    """Unit levels and hidden means of unit variance have a mean product of 0.7 at each site."""
+    persons = np.full(4, 100.0)
+    found = means_of(np.zeros(4), persons, 300.0, np.random.default_rng(4))
+    generator = np.random.default_rng(5)
+    means = generator.standard_normal((DRAWS, 4))
+    levels = 0.7 * means + np.sqrt(1 - 0.7**2) * generator.standard_normal((DRAWS, 4))
+    weight = found.confounded[0] / 4
+    together = weight * np.sum(means * levels, axis=1).mean()
+    assert found.levels - found.offsets == pytest.approx(together**2, rel=0.03)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.75, 0.5])
+@pytest.mark.parametrize("gap", [0.8, 1.4])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_the_bias_by_clipped_covariates_is_stated_and_not_too_small(columns, gap, ratio):
+    """Groups differ by ``gap`` deviations, of which the study states ``ratio``.
+
+    An outcome that follows only the covariates is regressed on the group and on clipped
+    covariates. With one covariate and a gap of 0.8 the stated bias is also not much too large.
+    """
+    generator = np.random.default_rng(6)
+    size = 100_000
+    group = np.repeat([-0.5, 0.5], size // 2)
+    true = generator.standard_normal((columns, size)) + gap * group
+    cut = np.clip(true / ratio, -2.5, 2.5)
+    cut *= np.minimum(1.0, np.sqrt(2 * columns) / np.linalg.norm(cut, axis=0))
+    explained = 0.15
+    outcome = np.sqrt(explained / columns) * true.sum(axis=0)
+    design = np.vstack([np.ones(size), group, cut])
+    bias = np.linalg.lstsq(design.T, outcome, rcond=None)[0][1]
+    centred = cut - cut.mean(axis=1, keepdims=True)
+    adjustment = Adjustment(
+        slopes=np.zeros(columns),
+        centres=np.zeros((1, columns)),
+        explained=0.0,
+        offsets=np.zeros(columns),
+        information=size / 4,
+        inverse=np.eye(columns),
+        products=centred @ group,
+        square=float(np.square(cut).mean()),
+    )
+    stated = adjustment.cut_bias(explained)
+    assert stated > 0.9 * bias
+    if (columns, gap) == (1, 0.8):
+        assert stated < 1.25 * bias
+
+
+def test_equal_columns_share_one_slope_and_similar_ones_have_their_own():
+    """An eigenvalue of zero is a rounding error, and one of a millionth is real."""
+    for other, slopes in ((0.0, [0.5, 0.5]), (1e-6, [1.0, 0.0])):
+        moment = 100.0 * np.array([[1.0, 1.0], [1.0, 1.0 + other]])
+        sums = CovariateSums(
+            contrast=moment[0],
+            moment=moment,
+            means=np.zeros((1, 2)),
+            hidden=np.zeros(2, dtype=bool),
+            noise={"contrast": 0.0, "moment": 0.0, "means": 0.0, "column": 0.0},
+        )
+        found = adjust(sums, np.array([100.0]), np.ones(1), 200.0)
+        assert found.slopes == pytest.approx(slopes, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_column_that_is_the_sum_of_others_makes_no_slope_large(seed):
+    """Its moment has an eigenvalue of about 1e-14, by rounding, instead of zero."""
+    columns = np.random.default_rng(seed).standard_normal((3, 100))
+    columns[2] = columns[0] + columns[1]
+    contrast = columns[0] + np.random.default_rng(seed + 100).standard_normal(100)
+    sums = CovariateSums(
+        contrast=columns @ contrast,
+        moment=columns @ columns.T,
+        means=np.zeros((1, 3)),
+        hidden=np.zeros(3, dtype=bool),
+        noise={"contrast": 0.0, "moment": 0.0, "means": 0.0, "column": 0.0},
+    )
+    found = adjust(sums, np.array([100.0]), np.ones(1), 200.0)
+    expected = np.linalg.lstsq(columns.T, contrast, rcond=None)[0]
+    assert found.slopes == pytest.approx(expected, abs=1e-9)
