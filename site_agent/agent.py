@@ -130,7 +130,7 @@ class Agent:
         self._ahead = Preload(config.dataset, data, drive, self.clock, log)
 
     def _engine_of(self, config: SiteConfig) -> Engine:
-        """Return the engine at work, or another if ``site.yaml`` names another."""
+        """Return the open engine, or open one if ``site.yaml`` changed its settings."""
         wanted = (config.engine, config.engine_address, config.workers, config.memory)
         if self._engine is None or self._engine[0] != wanted:
             self._engine = wanted, open_engine(config)

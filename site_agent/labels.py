@@ -52,7 +52,7 @@ def plain_label(text: str) -> str:
     if text.isascii() and (text[4:] if text[:4] == "sub-" else text).isalnum():
         bare = text.removeprefix("sub-")
         return bare if bare[:3].lower() != "sub" else _PREFIX.sub("", bare, count=1)
-    bare = text if text.isascii() else _in_ascii(text)
+    bare = text if text.isascii() else _with_plain_signs(text)
     wrapped = _WRAPPED.fullmatch(bare.strip())
     bare = (wrapped[2] if wrapped else bare).strip().removeprefix("'")
     bare = without_folders(bare)
@@ -70,8 +70,11 @@ def without_folders(text: str) -> str:
     return last if is_path else bare
 
 
-def _in_ascii(text: str) -> str:
-    """Return a text without invisible characters, with dashes and decimal digits of ASCII."""
+def _with_plain_signs(text: str) -> str:
+    """Return a text with ASCII dashes and digits, and without invisible characters.
+
+    Accents and letters of other scripts stay, in composed form (NFC).
+    """
     shown = unicodedata.normalize("NFC", text).translate(_DASHES)
     return "".join(
         str(unicodedata.decimal(letter)) if letter.isdecimal() else letter

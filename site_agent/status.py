@@ -130,7 +130,10 @@ def approval_line(approval: Approval) -> str:
 
 
 def _older(folder: Path, config: SiteConfig, identity: Identity) -> dict[str, str]:
-    """Return a sentence for each approval that is older than the ledger records."""
+    """Return a sentence on each approval that is older than the ledger's, by name of its study.
+
+    It is empty if the ledger can't be read, which is reported elsewhere.
+    """
     try:
         if config.ledger.exists():
             return FolderStates(folder, config, identity, Ledger(config.ledger)).older_approvals()

@@ -97,7 +97,9 @@ class Outlook:
 
     @cached_property
     def fewest(self) -> Outlook | None:
-        """That of the study if no more sites answer than must; None if all must.
+        """Forecast if only the fewest sites that may answer do so, those with fewest participants.
+
+        None if all sites must answer, or if fewer can't be planned by themselves.
 
         Raises StudyError if nothing is expected to be seen then.
         """

@@ -195,6 +195,7 @@ def _correlations(
 
 
 def _number(text: str) -> float:
+    """Return a finite number, or NaN for any other text."""
     try:
         value = float(text)
     except ValueError:

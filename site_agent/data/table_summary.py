@@ -90,7 +90,7 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
         known = Spellings(folders, exact=tables.exact_labels)
         read = rows_or_errors(table, (), Wording(tables=tables))
         written = [label for label, row in read if not isinstance(row, DataError)]
-        rows = f"{count(len(written), 'row')}{_form(table)}"
+        rows = f"{count(len(written), 'row')}{_row_names_clause(table)}"
     except DataError:
         return
     name = table.name if table.parent == source else str(table)
@@ -107,8 +107,8 @@ def _labels(source: Path, tables: SiteTables) -> Iterator[Fact]:
     yield Fact("participants' table", f"{name}, {rows}: {', '.join(parts)}")
 
 
-def _form(path: Path) -> str:
-    """Return the unusual features of the form of a table, as a clause."""
+def _row_names_clause(path: Path) -> str:
+    """Return a clause on a table's column of row names, empty if it has none."""
     with open_table(path, MOST_BYTES) as table:
         next(table.every_row(), None)
         return ", with a column of row names that is not read" if table.has_row_names else ""
@@ -132,7 +132,11 @@ def _of_view(source: Path, view: TableView, study: Study, tables: SiteTables) ->
         read = list(
             view_rows(source, view, wording, by_session=units is not None and units.sessions)
         )
-        form = "" if view.is_by_person or view.file == PARTICIPANTS else _form(source / view.file)
+        form = (
+            ""
+            if view.is_by_person or view.file == PARTICIPANTS
+            else _row_names_clause(source / view.file)
+        )
     except DataError:
         return Understanding()
     rows = [row for _, row, _ in read if not isinstance(row, DataError)]
@@ -141,15 +145,18 @@ def _of_view(source: Path, view: TableView, study: Study, tables: SiteTables) ->
     shown = "; ".join(each.words for each in some[:_NAMED])
     more = f"; {len(found) - _NAMED} more columns" if found[_NAMED:] else ""
     labels = [person_of(label) for label, row, _ in read if not isinstance(row, DataError)]
-    strange = _unmatched(source, view, tables, labels)
+    strange = _rows_without_participant(source, view, tables, labels)
     finding = f"{view.file}, {count(len(rows), 'row')}{form}: {shown}{more}"
     return Understanding((Fact(f"view '{view.name}'", finding),), tuple(strange))
 
 
-def _unmatched(
+def _rows_without_participant(
     source: Path, view: TableView, tables: SiteTables, labels: Sequence[str]
 ) -> Iterator[str]:
-    """Yield a warning if rows of a table match no other participant of the data set."""
+    """Yield a warning if rows of a view's own table match neither a folder nor participants.tsv.
+
+    Nothing is said if the data set names no participant elsewhere.
+    """
     if view.file == PARTICIPANTS or view.is_by_person:
         return
     known = everybody_in(source, tables)

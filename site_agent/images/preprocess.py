@@ -246,11 +246,12 @@ def project_out(series: Block, basis: NDArray[np.float64]) -> None:
 
 
 def standardize_series(series: Block, data: DataSection, where: Path) -> None:
-    """Scale a series (T x D) in place.
+    """Scale a series (T x D) in place, as the study's ``data.standardize`` states.
 
-    'voxel' gives every course unit variance, or makes it zero if it is constant; it and 'subject'
-    then make the mean of the volumes' squared norms 1, the trace of the subject's second moment.
-    Raises DataError if 'voxel' finds constant courses only.
+    'none' multiplies it by the study's ``data.scale``. 'voxel' divides every time series by its
+    standard deviation, or sets it to zero if it is constant. 'voxel' and 'subject' then make the
+    mean of the volumes' squared norms 1, which is the trace of the subject's second moment. Raises
+    DataError if nothing but zeros is left to scale.
     """
     if data.standardize == "none":
         series *= np.float32(data.scale)

@@ -63,7 +63,7 @@ def _oddities(run: RecordingRun, data: DataSection) -> Iterator[str]:
         image = open_nifti(run.bold)
         apart = _forms_apart(image)
         steadied = any(name.startswith(_STEADIED_BY) for name in data.confounds)
-        first = 1.0 if steadied else _first_volume(run.bold, image)
+        first = 1.0 if steadied else _first_volume_ratio(run.bold, image)
     except DataError:
         return  # loading reports it
     half = float(voxel_sizes(image.affine).min()) / 2
@@ -91,8 +91,11 @@ def _forms_apart(image: nib.Nifti1Image) -> float:
     return float(np.linalg.norm(apart, axis=1).max())
 
 
-def _first_volume(path: Path, image: nib.Nifti1Image) -> float:
-    """Return the mean of the first volume over the median of the next ones' means."""
+def _first_volume_ratio(path: Path, image: nib.Nifti1Image) -> float:
+    """Return the mean of the first volume over the median of the means of volumes 3 to `HEAD`.
+
+    It is 1 for a recording with fewer volumes, or whose volumes have no positive mean.
+    """
     if len(image.shape) != 4 or image.shape[3] < HEAD:
         return 1.0
     means = [_mean(volume) for volume in islice(iterate_volumes(path, image), HEAD)]

@@ -149,7 +149,7 @@ class SiteDataset:
 
     @cached_property
     def survey(self) -> Survey:
-        """Participants who qualify by the headers of all images, and faults of single images.
+        """Participants who qualify by the headers of their images, and why each other one does not.
 
         Raises DataError if the data set is missing.
         """

@@ -372,7 +372,7 @@ class LedgerFile:
         return Charge(*row) if row else None
 
     def states(self, kind: Kind, sites: Collection[str]) -> list[State]:
-        """Return the states of a kind that some sites have recorded, oldest first."""
+        """Return the states of a kind that sites with these public keys recorded, oldest first."""
         rows = self.connection.execute(
             "SELECT site, centre, study, round, statistic, query, persons FROM entries "
             "WHERE event = ? AND stage = ? ORDER BY seq",

@@ -143,7 +143,17 @@ def group_rows(
 def stack_rows(
     units: Sequence[Sequence[str]], most: int, vector: Callable[[str], Vector]
 ) -> Vector:
-    """Return the stacked vectors of every unit's first rows, K D x U; NaN for missing rows."""
+    """Return the vectors of every unit's rows, one below the other: K D x U.
+
+    Parameters
+    ----------
+    units : sequence of sequence of str
+        Names of the rows of each of U units.
+    most : int
+        K. Further rows of a unit are ignored; rows that a unit lacks are NaN.
+    vector : callable
+        Returns the vector of a row by its name, length D.
+    """
     size = len(vector(units[0][0]))
     table = np.full((most, size, len(units)), np.nan)
     for place, rows in enumerate(units):

@@ -344,7 +344,11 @@ class Course:
         return f"At the pace since the first run, the limit is reached in {full:%B %Y}."
 
     def draw(self) -> Picture | None:
-        """Draw the part of the budget over time, with its limit; nothing before the first run."""
+        """Draw the spent percentage of the most charged participant's budget over time.
+
+        The drawing has the limit, and the level after the approved runs. It is None before the
+        first run.
+        """
         if not self.points:
             return None
         figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")

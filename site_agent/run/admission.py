@@ -108,7 +108,10 @@ class Admission:
         return None
 
     def ready(self) -> list[Approval]:
-        """Return the approved studies of which this site's own rules allow a new run."""
+        """Return the approved studies of which approval and policy allow a new run, now.
+
+        Nothing of any data is read. There are none while the site's settings are invalid.
+        """
         found: list[Approval] = []
         if self._unfit is not None:
             return found
