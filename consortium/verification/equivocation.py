@@ -38,11 +38,11 @@ def check_equivocation(
     """Report every site that sent its neighbours another answer, or lists an unsigned one."""
     manifests = {done.number: done.manifests for done in rounds}
     keys = {site: agreement.context.keys[site] for site in agreement.context.study.sites}
-    for doubt in doubts(agreement.context.run, keys, manifests):
-        verdict.leave_open(evidence_path(round_file(doubt.round, RELEASE)), doubt.sentence)
+    for found in equivocations(agreement.context.run, keys, manifests):
+        verdict.leave_open(evidence_path(round_file(found.round, RELEASE)), found.sentence)
 
 
-def doubts(
+def equivocations(
     run: str, keys: Mapping[str, bytes], manifests: Mapping[int, Mapping[str, Manifest]]
 ) -> Iterator[Equivocation]:
     """Compare the answers that sites list with those that their senders signed.

@@ -75,7 +75,7 @@ class _Seen:
     uses_time: bool
     times: _Tally = field(default_factory=_Tally)
     voxels: _Tally = field(default_factory=_Tally)
-    doubts: _Tally = field(default_factory=_Tally)
+    faults: _Tally = field(default_factory=_Tally)
     volumes: dict[str, int] = field(default_factory=dict)
     left: list[tuple[int, int, str]] = field(default_factory=list)
     """Degrees of freedom left, volumes and label of each run."""
@@ -96,7 +96,7 @@ class _Seen:
             return
         image = open_nifti(path)
         self.voxels.add(voxels_in_words(image), label)
-        _add_orientation(label, image, self.doubts)
+        _add_orientation(label, image, self.faults)
 
     def _volumes(self, run: RecordingRun) -> int:
         if self.target is not None:
@@ -108,14 +108,14 @@ class _Seen:
             timing = timing_of(run)
         except DataError:
             if not all(_is_readable(path) for path in run.metadata):
-                self.doubts.add("unreadable", label)
+                self.faults.add("unreadable", label)
             self.times.add(_unknown(run.bold), label)
             return None
         self.times.add(f"{timing.seconds:.4g} s from the {timing.origin}", label)
         if timing.disagrees:
-            self.doubts.add("disagreement", label)
+            self.faults.add("disagreement", label)
         if timing.origin == "header" and timing.seconds == 1:
-            self.doubts.add("default", label)
+            self.faults.add("default", label)
         return timing
 
 
@@ -170,7 +170,7 @@ def summarize_series(
     facts = (*_series_facts(seen, subjects), *choices.facts(), *link_facts(trees))
     homes = filter(None, map(home_of, subjects))
     folders = *link_notes(trees), *name_notes(home.parent for home in homes)
-    notes = (*choices.notes(), *folders, *_time_notes(seen), *_unoriented(seen.doubts))
+    notes = (*choices.notes(), *folders, *_time_notes(seen), *_unoriented(seen.faults))
     return Understanding(facts, notes)
 
 
@@ -192,33 +192,33 @@ def _series_facts(seen: _Seen, subjects: Sequence[Subject]) -> Iterator[Fact]:
 
 def _time_notes(seen: _Seen) -> Iterator[str]:
     kind: Callable[[str], str] = Serious if seen.uses_time else str
-    doubts = seen.doubts.people
-    if people := doubts.get("disagreement"):
+    faults = seen.faults.people
+    if people := faults.get("disagreement"):
         yield kind(
             f"{_who(people)}: the repetition times in the nearest JSON file and in the header "
             "differ by more than 1 %. The JSON file is used. Correct the wrong one."
         )
-    if (people := doubts.get("default")) and seen.uses_time:
+    if (people := faults.get("default")) and seen.uses_time:
         yield Serious(
             f"{_who(people)}: the repetition time is exactly 1 s in the header and no JSON file "
             "states it. Converters write 1 where they have no value. Write RepetitionTime into a "
             "JSON file next to each image."
         )
-    if people := doubts.get("unreadable"):
+    if people := faults.get("unreadable"):
         yield kind(
             f"{_who(people)}: a JSON file that applies to the images can't be read. Correct it, or "
             "remove it."
         )
 
 
-def _unoriented(doubts: _Tally) -> Iterator[str]:
-    if people := doubts.people.get("orientation"):
+def _unoriented(faults: _Tally) -> Iterator[str]:
+    if people := faults.people.get("orientation"):
         yield Serious(
             f"{_who(people)}: sform_code and qform_code are both 0, so the images do not state "
             "where left and right are. They are used only if site.yaml has 'accept_unoriented: "
             "true', with an orientation that nibabel guesses. Compare them with the original scans."
         )
-    yield from form_notes(doubts.people.get("sides", set()))
+    yield from form_notes(faults.people.get("sides", set()))
 
 
 def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection) -> Understanding:
@@ -235,7 +235,7 @@ def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection)
     """
     ending = str(view.view.image)
     voxels = _Tally()
-    doubts = _Tally()
+    faults = _Tally()
     scales = Scales(view.name)
 
     def files(home: Path) -> list[Path]:
@@ -244,13 +244,13 @@ def summarize_images(source: Path, view: ViewSpace[FmriView], data: DataSection)
             return []
         label = home.name.removeprefix("sub-")
         with suppress(DataError):
-            _add_volume(label, found, voxels, doubts)
+            _add_volume(label, found, voxels, faults)
             scales.add(label, _values(found))
         return [found]
 
     found = _summarize_files(source, view.name, data, files)
     facts = *found.facts, *voxels.fact("voxels and orientation"), *scales.facts()
-    return Understanding(facts, (*found.notes, *_unoriented(doubts), *scales.notes()))
+    return Understanding(facts, (*found.notes, *_unoriented(faults), *scales.notes()))
 
 
 def summarize_maps(source: Path, view: ViewSpace[SurfaceView], data: DataSection) -> Understanding:
@@ -325,18 +325,18 @@ def _values(path: Path) -> NDArray[np.float64]:
     return read_whole(path, image)
 
 
-def _add_volume(label: str, path: Path, voxels: _Tally, doubts: _Tally) -> None:
+def _add_volume(label: str, path: Path, voxels: _Tally, faults: _Tally) -> None:
     image = open_nifti(path)
     voxels.add(voxels_in_words(image), label)
-    _add_orientation(label, image, doubts)
+    _add_orientation(label, image, faults)
 
 
-def _add_orientation(label: str, image: nib.Nifti1Image, doubts: _Tally) -> None:
+def _add_orientation(label: str, image: nib.Nifti1Image, faults: _Tally) -> None:
     if not has_orientation(image):
-        doubts.add("orientation", label)
+        faults.add("orientation", label)
     forms = (form(coded=True) for form in (image.header.get_sform, image.header.get_qform))
     if forms_disagree(*(affine if code else None for affine, code in forms)):
-        doubts.add("sides", label)
+        faults.add("sides", label)
 
 
 def _without_space(choices: Choices) -> Iterator[str]:

@@ -41,7 +41,7 @@ from consortium.secagg.release import check_seeds, read_release
 from consortium.secagg.seed_shares import open_share, read_share, read_shared, read_shares
 from consortium.secagg.states import HubRound
 from consortium.secagg.unmasking import check_request
-from consortium.verification.equivocation import doubts
+from consortium.verification.equivocation import equivocations
 from tests.long.fuzz_mutations import JSON, MSGPACK, Make, mutant
 from tests.long.fuzz_run import CONTEXT, ENTRIES, RUN, SITES, Run, key_of
 from tests.long.fuzz_targets import Target
@@ -158,8 +158,8 @@ def _end_targets(keyring: Mapping[str, bytes]) -> list[Target]:
 
     def hear(data: bytes) -> None:
         manifest = messages.decode(messages.Manifest, data, SITES[0])
-        for doubt in doubts(RUN, keyring, {1: {SITES[0]: manifest}}):
-            assert doubt.sentence.isprintable()
+        for found in equivocations(RUN, keyring, {1: {SITES[0]: manifest}}):
+            assert found.sentence.isprintable()
 
     return [
         Target("manifest and what was received", 60_000, mutant([listed], MSGPACK), hear),

@@ -25,7 +25,7 @@ from consortium.secagg.release import (
     signed_manifests,
 )
 from consortium.verification.attestations import same_result, shown_by
-from consortium.verification.equivocation import doubts
+from consortium.verification.equivocation import equivocations
 from tests.vectors import make, verifier
 
 FILES = tuple(
@@ -101,8 +101,8 @@ def _tongues(case: dict[str, Any]) -> None:
             if contribution.opened_digest(release.context, row) != manifest.opened:
                 raise ProtocolError("not what its site signed")
     sites = {site: keys[site] for site in case["sites"]}
-    for doubt in doubts(case["run"], sites, manifests):
-        raise ProtocolError(doubt.sentence)
+    for found in equivocations(case["run"], sites, manifests):
+        raise ProtocolError(found.sentence)
 
 
 def _believed(case: dict[str, Any]) -> bool:
