@@ -153,6 +153,28 @@ def find_directions(
     )
 
 
+def directions_of_mean(
+    matrix: Array, deviation: float, kept: int, persons: int, most: int, uncut: int = 0
+) -> NoisyDirections:
+    """Return the directions of a released mean of projectors that exceed noise and sampling.
+
+    Parameters
+    ----------
+    matrix : array, shape (d, d)
+        The released mean.
+    deviation : float
+        Standard deviation of the privacy noise in a released number.
+    kept : int
+        K, number of a participant's directions.
+    persons : int
+        n.
+    most, uncut : int
+        As of `find_directions`.
+    """
+    law = law_of_mean(matrix, deviation, kept, persons)
+    return find_directions(matrix, law, most, len(matrix) / (kept * persons), uncut)
+
+
 @dataclass(frozen=True, eq=False)
 class Networks:
     """Maps of the directions, the most reliable first."""

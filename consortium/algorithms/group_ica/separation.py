@@ -29,9 +29,8 @@ from consortium.base.array import Array
 from consortium.kernels.component_bootstrap import (
     Networks,
     NoisyDirections,
-    find_directions,
+    directions_of_mean,
     find_networks,
-    law_of_mean,
     strongest_directions,
 )
 from consortium.kernels.separations import FastIca, Paint, SeparationMethod, Varimax
@@ -66,9 +65,8 @@ class GroupRelease:
     def directions(self, uncut: int = 0) -> NoisyDirections:
         """Return directions that exceed the noise, or at least the first ``uncut`` ones."""
         kept = self.plan.asked.kept
-        law = law_of_mean(self.matrix, self.deviation, kept, self.persons)
-        skew = len(self.matrix) / (kept * self.persons)
-        return find_directions(self.matrix, law, self.plan.parameters.most, skew, uncut)
+        most = self.plan.parameters.most
+        return directions_of_mean(self.matrix, self.deviation, kept, self.persons, most, uncut)
 
     @property
     def places(self) -> SmoothPlaces | None:

@@ -18,7 +18,7 @@ from consortium.algorithms.pca.kernels.bulk import (
 )
 from consortium.base.array import Array
 from consortium.base.formatting import count, number
-from consortium.kernels.component_bootstrap import find_directions, law_of_mean
+from consortium.kernels.component_bootstrap import directions_of_mean
 from consortium.kernels.moments import unpack_symmetric
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.power import eigenpairs, noise_edge
@@ -151,8 +151,7 @@ class _Whole:
 def significant_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
     """Return K leading directions of the mean projector (d x K), the found ones, and the limit."""
     matrix = unpack_symmetric(release.values)
-    law = law_of_mean(matrix, release.deviation, size, persons)
-    seen = find_directions(matrix, law, size, skew=len(matrix) / (size * persons))
+    seen = directions_of_mean(matrix, release.deviation, size, persons, size)
     vectors = eigh(matrix, subset_by_index=(len(matrix) - size, len(matrix) - 1))[1]
     return vectors[:, ::-1], seen.count, seen.limit
 
