@@ -270,9 +270,12 @@ def _leak_of_means(
     How similarly covariates act on the outcomes of a group, and how similarly sites differ in them,
     is estimated from released sums. If noise hides it, all outcomes of the group count as fully
     alike, which is the largest possible variance. The variance that covariates explain has a prior
-    standard deviation of its size, that between sites the one of single outcomes. ``chance`` is the
-    sampling variance of a mean, and ``deviations`` its standard
-    deviation.
+    standard deviation of its size, that between sites the one of single outcomes.
+
+    Parameters
+    ----------
+    chance, deviations : array, length G
+        Sampling variance of each mean, and the standard deviation of this estimate.
     """
     inverse = adjustment.inverse
     variance = chance / expected.squares
