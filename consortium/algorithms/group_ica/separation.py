@@ -64,9 +64,14 @@ class GroupRelease:
 
     def directions(self, uncut: int = 0) -> NoisyDirections:
         """Return directions that exceed the noise, or at least the first ``uncut`` ones."""
-        kept = self.plan.asked.kept
-        most = self.plan.parameters.most
-        return directions_of_mean(self.matrix, self.deviation, kept, self.persons, most, uncut)
+        return directions_of_mean(
+            self.matrix,
+            self.deviation,
+            kept=self.plan.asked.kept,
+            persons=self.persons,
+            most=self.plan.parameters.most,
+            uncut=uncut,
+        )
 
     @property
     def places(self) -> SmoothPlaces | None:

@@ -151,7 +151,7 @@ class _Whole:
 def significant_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
     """Return K leading directions of the mean projector (d x K), the found ones, and the limit."""
     matrix = unpack_symmetric(release.values)
-    seen = directions_of_mean(matrix, release.deviation, size, persons, size)
+    seen = directions_of_mean(matrix, release.deviation, kept=size, persons=persons, most=size)
     vectors = eigh(matrix, subset_by_index=(len(matrix) - size, len(matrix) - 1))[1]
     return vectors[:, ::-1], seen.count, seen.limit
 

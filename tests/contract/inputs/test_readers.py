@@ -49,7 +49,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "site_agent/data/folders:_top": ("image", "label"),
     "site_agent/data/personal:_lines": ("table",),
     "site_agent/data/personal:_parcels": ("image",),
-    "site_agent/data/table_summary:_form": ("table",),
+    "site_agent/data/table_summary:_row_names_clause": ("table",),
     "site_agent/data/table_summary:table_problems": ("table",),
     "site_agent/data/tsv:_sessions": ("table", "label"),
     "site_agent/data/tsv:column_names": ("table",),
