@@ -36,6 +36,7 @@ ROWS: Mapping[str, RowMaker] = {
     "noise": secagg.noise,
     "sites": secagg.growth,
     "loading": loading.loading,
+    "resampling": loading.resampling,
     "cortex": loading_surface.loading_surface,
     "starts": starts.starts,
     "outcomes": glm_outcomes.outcomes,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from consortium.kernels import separations
 from consortium.kernels.separations import separate_weighted, varimax
 
 analysis = pytest.importorskip("sklearn.decomposition._factor_analysis")
@@ -34,3 +35,13 @@ def test_a_direction_of_little_strength_moves_maps_by_little():
     alone, _ = separate_weighted(maps, np.ones(3))
     both, _ = separate_weighted(np.c_[maps, noise], np.array([1.0, 1.0, 1.0, 0.05]))
     assert np.abs(np.corrcoef(alone.T, both.T)[:3, 3:]).max(axis=1).min() > 0.99
+
+
+@pytest.mark.parametrize("maps", [1, 2, 7, 32, 33])
+def test_noise_has_the_same_rotation_by_moments_as_by_maps(maps, monkeypatch):
+    """Noise takes all iterations, so most of them use the moments."""
+    loadings = np.random.default_rng(maps).standard_normal((5000, maps)) * np.linspace(1, 2, maps)
+    found = varimax(loadings)
+    monkeypatch.setattr(separations, "_FEW", separations.ITERATIONS)
+    assert found == pytest.approx(varimax(loadings), abs=1e-9)
+    assert found.T @ found == pytest.approx(np.eye(maps), abs=1e-12)
