@@ -51,9 +51,6 @@ class Surroundings:
     """A fresh random lower-case word, for the probe's name."""
     environment: Mapping[str, str]
     """Environment variables."""
-    arrival: Callable[[str], float] | None = None
-    """When the exchange stored a name, in seconds since 1970 by the exchange's own clock. A
-    directory needs none."""
     free: Callable[[Path], int] = field(default=free_bytes)
     """Free bytes of a folder's disk."""
 

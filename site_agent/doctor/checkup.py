@@ -52,26 +52,13 @@ def probe(config: SiteConfig, token: str) -> Check:
     return check_probe(config.open_exchange(), config.name, token)
 
 
-def clock(
-    config: SiteConfig,
-    token: str,
-    now: Callable[[], float],
-    arrival: Callable[[str], float] | None,
-) -> Check:
+def clock(config: SiteConfig, token: str, now: Callable[[], float]) -> Check:
     """Compare the clock with the exchange's and with the ledger's last line."""
     last = _last_entry(config)
     if last is not None and last > now() + SLOW:
         message = f"The clock is {last - now():.0f} s before the ledger's last line."
         return Check("clock", "fail", message, SET_IT)
-    exchange = config.open_exchange()
-    return compared_clock(
-        exchange=exchange,
-        place=config.exchange,
-        party=config.name,
-        token=token,
-        now=now,
-        arrival=arrival,
-    )
+    return compared_clock(config.open_exchange(), config.name, token, now)
 
 
 def anchor(config: SiteConfig, folder: Path) -> Check:
@@ -180,7 +167,7 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         "ledger": lambda: _ledger(folder, config),
         **({"modes": lambda: shared_directory(shared)} if shared and shared.is_dir() else {}),
         "exchange": lambda: probe(config, around.token),
-        "clock": lambda: clock(config, around.token, around.now, around.arrival),
+        "clock": lambda: clock(config, around.token, around.now),
         "heads": lambda: anchor(config, folder),
         "folder": lambda: _states(folder, config),
         "version": lambda: announced(

@@ -227,15 +227,6 @@ def test_a_clock_that_is_off(off: int, state: str, folder: Path) -> None:
         assert f"differ by {abs(off)} s" in check.message
 
 
-def test_the_exchanges_own_time_can_be_given(folder: Path) -> None:
-    found = _found(folder, now=lambda: 1000.0, arrival=lambda name: 1000.0)
-    assert found["clock"].state == "ok"
-    assert (
-        _found(folder, token="t1", now=lambda: 1000.0, arrival=lambda _: 0.0)["clock"].state
-        == "fail"
-    )
-
-
 def test_a_clock_before_the_ledgers_last_line(folder: Path) -> None:
     _spend(folder, at="2126-01-01T00:00:00+00:00")
     check = _found(folder)["clock"]
