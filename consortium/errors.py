@@ -163,6 +163,12 @@ class SiteError(ConsortiumError):
     code = "site"
 
 
+class AbsentError(SiteError):
+    """Too few sites were ready when a run was to start; nothing was asked or charged."""
+
+    code = "absent"
+
+
 class RunCancelledError(ConsortiumError):
     """The run was cancelled on the coordinator's Prefect."""
 

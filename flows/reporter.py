@@ -12,6 +12,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Condition, Thread
+from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import LogCreate
@@ -46,7 +47,7 @@ class Reporter:
         self._over = False
 
     def say(self, text: str, level: int = logging.INFO) -> None:
-        """Write a line to the log of the flow run."""
+        """Write a line to Prefect's log of the flow run."""
         self.do(_Line(text, level, datetime.now(UTC)))
 
     def do(self, report: _Line | Act) -> None:
@@ -101,20 +102,19 @@ def _send(reports: list[_Line | Act]) -> None:
     context = FlowRunContext.get()
     lines = [report for report in reports if isinstance(report, _Line)]
     if lines and context is not None and context.flow_run is not None:
+        run = context.flow_run.id
         with suppress(Exception), get_client(sync_client=True) as client:
-            client.create_logs([_entry(line, context) for line in lines])
+            client.create_logs(
+                [log_entry(run, each.text, each.level, each.moment) for each in lines]
+            )
     for report in reports:
         if not isinstance(report, _Line):
             with suppress(Exception):
                 report()
 
 
-def _entry(line: _Line, context: FlowRunContext) -> LogCreate:
-    assert context.flow_run is not None  # noqa: S101 - asked before
+def log_entry(run: UUID, text: str, level: int, moment: datetime) -> LogCreate:
+    """Make a line of the log of a flow run."""
     return LogCreate(
-        name="consortium",
-        level=line.level,
-        message=line.text,
-        timestamp=line.moment,
-        flow_run_id=context.flow_run.id,
+        name="consortium", level=level, message=text, timestamp=moment, flow_run_id=run
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from consortium.engine.mailbox import AwaitedMessages, Mailbox, foreign_message
 from consortium.engine.names import QUERY, Names
 from consortium.engine.run_context import RunContext
-from consortium.errors import ProtocolError, SiteError, ThresholdError
+from consortium.errors import AbsentError, ProtocolError, SiteError, ThresholdError
 from consortium.secagg import Hub, RoundSum
 from consortium.secagg.messages import UNMASK, Limits
 from consortium.study.plan import Stage, nominal_shape
@@ -138,16 +138,16 @@ class RoundMessages:
             )
 
 
-def not_started(mail: Mailbox, missing: Sequence[str]) -> SiteError:
+def not_started(mail: Mailbox, missing: Sequence[str]) -> AbsentError:
     """Name the missing sites without which a run does not start, before any query."""
     timing = mail.context.study.timing
     mail.notices.look_for_approvals()
     slow = [s for s in missing if s in mail.notices.loading and s not in mail.notices.refused]
     if not slow or timing.ready <= timing.join:
-        return shortage(mail, missing, "not there", timing.join)
+        return AbsentError(str(shortage(mail, missing, "not there", timing.join)))
     rest = [site for site in missing if site not in slow]
     others = f"{shortage(mail, rest, 'not there', timing.join)} " if rest else ""
-    return SiteError(
+    return AbsentError(
         f"{others}{', '.join(slow)}: still loading after {timing.ready:g} s; nothing was asked "
         "and nothing is charged, so raise timing.ready, or run the study again when "
         "'site-agent status' says there that it is ready."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -325,6 +326,16 @@ def deploy_command(
         bool,
         typer.Option("--on-demand", help="Open runs that are ordered on the server as well."),
     ] = False,
+    again: Annotated[
+        float,
+        typer.Option(
+            "--again",
+            help="Hours for which a date is tried again if too few sites were there, every 15 "
+            "minutes.",
+            min=0.0,
+            max=168.0,
+        ),
+    ] = 6.0,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
     from flows import need_prefect
@@ -354,7 +365,7 @@ def deploy_command(
     check_schedule(record.cron, record.timezone)
     if not dry_run:
         due = DueRuns(settings_folder(), _today, Clock(), out.console)
-        deploy(record, due, on_demand=on_demand)
+        deploy(record, due, on_demand=on_demand, again=timedelta(hours=again))
         return
     reasons = not_covered(record, _today())
     out.print("\n".join(reasons) or "Enough approvals cover the next run.")
