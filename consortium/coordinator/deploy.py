@@ -25,6 +25,7 @@ from consortium.errors import (
     AbsentError,
     ConfigurationError,
     ConsortiumError,
+    OpenRunError,
     OutputError,
     RunCancelledError,
 )
@@ -281,6 +282,8 @@ class DueRuns:
             return self._run_due(study, may_open)
         except RunCancelledError as error:
             return DueRunOutcome("cancelled", str(error))
+        except OpenRunError as error:  # with public names only
+            return self._not_opened(study, str(error))
         except AbsentError as error:  # with sites' public names, and not with their words
             self.console.log(str(error), markup=False)
             return DueRunOutcome("absent", f"{error.code}: {type(error).__doc__}")

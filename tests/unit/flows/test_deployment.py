@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
@@ -18,6 +19,7 @@ from prefect.states import Pending, Running, Scheduled
 
 from consortium.base.lock import only_one
 from consortium.coordinator.deploy import deploy, not_covered
+from consortium.coordinator.run_folder import claim_run
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, OutputError
 from consortium.membership.consent import withdraw
@@ -264,3 +266,28 @@ def test_a_date_is_tried_again_only_for_the_stated_time(
     office.serve(1, cron=once(), on_demand=False)
     office.serve(2, order=1, on_demand=False, told="no date of the schedule")
     assert [name for name, _ in office.opened()] == ["Failed"]
+
+
+@pytest.mark.slow
+def test_a_service_that_lost_its_output_opens_no_run_beside_the_open_one(office: Office) -> None:
+    office.consent(runs=2)
+    whole, out = office.desk, office.place.files.out / "0001"
+
+    def pause(seconds: float) -> None:
+        if (out / "transcript" / "round-00001.json").exists():
+            raise Killed
+        whole.clock.pause(seconds)
+
+    office.desk = replace(whole, clock=Clock(whole.clock.now, pause))
+    with pytest.raises(Killed):
+        office.serve(1, order=1)
+    shutil.rmtree(office.place.files.out)
+    office.desk = whole
+    office.serve(2, order=1, told="is open on the exchange")
+    assert office.runs() == ["small-0001"]
+    assert office.opened()[1:] == []
+    assert str(office.place.root) not in str(office.states())
+    keys = {"centre": load_identity(office.place.files.keys).public}
+    claim_run(out, office.local.study, office.exchange, keys, "small-0001")
+    office.serve(3, order=1, told="is complete")
+    assert office.runs() == ["small-0001"]
