@@ -82,9 +82,13 @@ def test_a_unit_calls_a_command_with_options_that_it_has(path: Path) -> None:
     assert {option for option in required if option.startswith("--")} <= set(words)
     for setting in ("NoNewPrivileges=yes", "ProtectSystem=strict", "Restart=on-failure"):
         assert f"\n{setting}\n" in text
-    for name in re.findall(r"\$\{(\w+)\}", line):
-        example = (DEPLOY / "centre.env.example").read_text(encoding="utf-8")
+    assert "\nSuccessExitStatus=143\n" in text  # of the signal that stops it
+    example = (DEPLOY / "centre.env.example").read_text(encoding="utf-8")
+    for name in re.findall(r"\$\{?(\w+)\}?", line):
         assert re.search(rf"^{name}=", example, re.M), name
+    if "$MORE" in line:
+        (more,) = re.findall(r"^# MORE=(.*)$", example, re.M)
+        assert {word for word in more.split() if word.startswith("--")} <= options
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
