@@ -163,8 +163,14 @@ class SiteError(ConsortiumError):
     code = "site"
 
 
+class AbsentError(SiteError):
+    """Too few sites were ready when a run was to start; nothing was asked or charged."""
+
+    code = "absent"
+
+
 class RunCancelledError(ConsortiumError):
-    """The run was cancelled on the coordinator's Prefect."""
+    """The coordinator ended the run, by command or on Prefect."""
 
     code = "cancelled"
 
@@ -190,3 +196,9 @@ class OutputError(ConsortiumError):
     """The output folder can't be used."""
 
     code = "output"
+
+
+class OpenRunError(ConsortiumError):
+    """A run of the study stands open on the exchange and is not the output folder's."""
+
+    code = "open-run"

@@ -7,10 +7,12 @@ deployment stays paused. Parameters, entrypoints, commands and results in the an
 read.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Literal
 
 from prefect import Flow, State, flow
@@ -29,6 +31,7 @@ from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError
 from flows.polling import DeploymentInfo, Service
 from flows.public import emit, without_logs
+from flows.reporter import Reporter
 
 FLOW = "scheduled-study"
 NOT_OPENED = "Not opened"
@@ -38,24 +41,35 @@ NOT_OPENED = "Not opened"
 class DueRunOutcome:
     """Outcome of a due run, in a sentence that Prefect may show to everyone.
 
-    ``low`` gives for a complete study the reasons why no other run would be opened, one sentence
-    for each site.
+    ``absent`` is a failure for lack of sites before anything was asked, so the same date may be
+    tried again. ``low`` gives for a complete study the reasons why no other run would be opened,
+    one sentence for each site.
     """
 
-    kind: Literal["complete", "not opened", "failed", "cancelled"]
+    kind: Literal["complete", "not opened", "absent", "failed", "cancelled"]
     message: str
     low: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> int:
+        """Level of the message in a log."""
+        levels = {"complete": logging.INFO, "absent": logging.ERROR, "failed": logging.ERROR}
+        return levels.get(self.kind, logging.WARNING)
 
     def state(self) -> State[None]:
         """Return the state of the run; one that opened no run of the study is not a failure."""
         if self.kind == "complete":
             return Completed(message=self.message)
-        if self.kind == "failed":
+        if self.kind in ("absent", "failed"):
             return Failed(message=self.message)
         if self.kind == "cancelled":
             return Cancelled(message=self.message)
-        message = f"not opened: {self.message}"
-        return State(type=StateType.CANCELLED, name=NOT_OPENED, message=message)
+        return State(type=StateType.CANCELLED, name=NOT_OPENED, message=self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The message as a state and a log show it."""
+        return f"not opened: {self.message}" if self.kind == "not opened" else self.message
 
 
 RunDue = Callable[[str, bool], DueRunOutcome]
@@ -74,9 +88,12 @@ def scheduled_study(run_due: RunDue, may_open: bool = False) -> Flow[[str], Stat
         retries=0,
     )
     def scheduled(study: str) -> State[None]:
-        outcome = run_due(study, may_open)
-        if outcome.low:
-            emit("budget.low", study, {"reasons": list(outcome.low)})
+        reporter = Reporter()
+        with reporter.at_work():
+            outcome = run_due(study, may_open)
+            reporter.say(outcome.sentence, outcome.level)
+            if outcome.low:
+                reporter.do(partial(emit, "budget.low", study, {"reasons": list(outcome.low)}))
         return outcome.state()
 
     return scheduled
@@ -128,6 +145,7 @@ def serve_schedule(
     about: DeploymentInfo,
     on_demand: bool = False,
     resume: bool = False,
+    again: timedelta = timedelta(),
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Schedule a study on the consortium's Prefect, and carry its runs out here until stopped.
@@ -145,12 +163,19 @@ def serve_schedule(
         Whether a run without a date of the schedule may open a run of the study.
     resume : bool
         Ask for a run at once: one was interrupted.
+    again : timedelta
+        How long after its date a run is tried again for which too few sites were there.
     stop : callable
         Asked between runs.
     """
+    last: list[DueRunOutcome] = []
+
+    def run(study: str, may_open: bool) -> DueRunOutcome:
+        last[:] = [run_due(study, may_open)]
+        return last[0]
 
     def make_flow(may_open: bool) -> Flow[[str], State[None]]:
-        return scheduled_study(run_due, may_open)
+        return scheduled_study(run, may_open)
 
     service = Service(
         study=name,
@@ -161,6 +186,8 @@ def serve_schedule(
         console=console,
         since=since,
         on_demand=on_demand,
+        again=again,
+        absent=lambda: bool(last) and last.pop().kind == "absent",
     )
     with without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: 30, PREFECT_CLIENT_MAX_RETRIES: 1}):
         service.serve(

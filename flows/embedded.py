@@ -128,7 +128,7 @@ def _drain() -> None:
 
 
 DATABASE = "prefect:memory:.db"
-"""A file name with ``:memory:`` makes Prefect 3.8 use one connection, which prevents lock stalls of
+"""A file name with ``:memory:`` makes Prefect use one connection, which prevents lock stalls of
 two seconds."""
 
 

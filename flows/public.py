@@ -1,16 +1,13 @@
 """Public sentences and events for a Prefect server, without logs, which contain paths."""
 
-import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import ArtifactCreate, LogCreate
-from prefect.context import FlowRunContext
+from prefect.client.schemas.actions import ArtifactCreate
 from prefect.events import emit_event
 from prefect.settings import PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 from prefect.utilities.urls import url_for
@@ -29,7 +26,9 @@ def without_logs(more: Mapping[Any, Any] | None = None) -> AbstractContextManage
     return temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: False, **(more or {})})
 
 
-def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
+def emit(
+    event: str, study: str, payload: Mapping[str, Any], occurred: datetime | None = None
+) -> None:
     """Emit ``consortium.<event>`` of a study, for automations on the server.
 
     Parameters
@@ -38,10 +37,13 @@ def emit(event: str, study: str, payload: Mapping[str, Any]) -> None:
         Name such as ``round.opened``.
     payload : mapping
         Public names, numbers and sentences.
+    occurred : datetime, optional
+        When it happened (default: now).
     """
     resource = {"prefect.resource.id": f"consortium.study.{study}", "prefect.resource.name": study}
     with suppress(*UNHEARD):
-        emit_event(f"consortium.{event}", resource, payload={"study": study, **payload})
+        told = {"study": study, **payload}
+        emit_event(f"consortium.{event}", resource, occurred, payload=told)
 
 
 def join_runs(above: list[UUID], here: list[UUID], study: str, run: str) -> None:
@@ -58,26 +60,3 @@ def join_runs(above: list[UUID], here: list[UUID], study: str, run: str) -> None
             artifact = {"key": f"run-{study}", "type": "markdown", "data": f"[{run}]({page})"}
             artifact |= {"description": "The study's run", "flow_run_id": str(each)}
             client.create_artifact(ArtifactCreate.model_validate(artifact))
-
-
-@dataclass
-class PublicLines:
-    """Lines of the flow that runs, written to Prefect's log of it in batches."""
-
-    _lines: list[LogCreate] = field(default_factory=list)
-
-    def say(self, line: str, level: int = logging.INFO) -> None:
-        """Keep a line for the next batch; nothing is kept outside of a flow."""
-        context = FlowRunContext.get()
-        if context is not None and context.flow_run is not None:
-            entry = {"name": "consortium", "level": level, "message": line}
-            entry |= {"timestamp": datetime.now(UTC), "flow_run_id": context.flow_run.id}
-            self._lines.append(LogCreate.model_validate(entry))
-
-    def send(self) -> None:
-        """Write the kept lines; they are lost if the API is absent."""
-        lines = self._lines
-        self._lines = []
-        if lines:
-            with suppress(*UNHEARD), get_client(sync_client=True) as client:
-                client.create_logs(lines)

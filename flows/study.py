@@ -9,10 +9,11 @@ The ids of a study's flow runs on Prefect are kept on disk for a start after a k
 
 import json
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -45,8 +46,9 @@ from consortium.errors import (
     RunCancelledError,
 )
 from consortium.study.plan import Plan
-from flows.outputs import Outputs
-from flows.public import PublicLines, emit, join_runs, without_logs
+from flows.outputs import Outputs, PublishedTexts
+from flows.public import emit, join_runs, without_logs
+from flows.reporter import Reporter
 from flows.runs import UNHEARD, cancelled, end_orphaned_runs, watch_cancellation
 
 
@@ -76,9 +78,35 @@ def take_over(notes: Path, run: str, now: Sequence[UUID]) -> bool:
     return found
 
 
-_PROGRESS_EVERY = 1.0  # s; each update costs as much as a small round
 _TASK: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "retries": 0}
 _FLOW: dict[str, Any] = {"validate_parameters": False, "persist_result": False}
+
+
+@dataclass
+class _Progress:
+    """Number of completed rounds of a study, as Prefect shows it."""
+
+    study: str
+    _artifact: UUID | None = None
+
+    def show(self, percent: float) -> None:
+        """Show the part of the rounds that are completed."""
+        if self._artifact is not None:
+            update_progress_artifact(self._artifact, percent)
+            return
+        key = f"rounds-{self.study}"
+        made = create_progress_artifact(percent, key, f"Rounds of {self.study}")
+        assert isinstance(made, UUID)  # noqa: S101 - not in an event loop
+        self._artifact = made
+
+
+def _show(shown: PublishedTexts, study: str) -> None:
+    """Show a published result in Prefect."""
+    create_markdown_artifact(shown.summary, key=f"privacy-{study}", description="Privacy report")
+    if shown.picture:
+        create_image_artifact(shown.picture, key=f"map-{study}", description="First map")
+    if shown.link:
+        create_link_artifact(shown.link, "report", key=f"report-{study}", description="Report")
 
 
 class StudyFlow:
@@ -105,7 +133,7 @@ class StudyFlow:
         self._notes = notes
         self._ended: Exception | None = None
         self._published = False
-        self._lines = PublicLines()
+        self._reporter = Reporter()
         self._awaited: Waiting | None = None  # in the current step
         centre.on_wait(self._waits)
         self.open = task(name="open", **_TASK)(self._open)
@@ -117,10 +145,11 @@ class StudyFlow:
         """Carry out the study: its tasks in their order."""
         take_signals()  # Prefect's engine sets handlers that end with a traceback
         done: object = (plan := self.open())
-        with self._progress(plan) as progressed:
-            while self._session.pending is not None:
-                done = self.round(self._session.pending.stage, self._session.number, done)
-                progressed()
+        shown = _Progress(self._centre.context.study.study)
+        self._reporter.replace("rounds", partial(shown.show, 0.0))
+        while self._session.pending is not None:
+            done = self.round(self._session.pending.stage, self._session.number, done)
+            self._progressed(plan, shown)
         self.publish(plan, self.finish(done))
 
     def _open(self) -> Plan:
@@ -130,7 +159,7 @@ class StudyFlow:
     def _round(self, stage: str, number: int, after: object) -> object:
         """Perform a round; ``after``, the previous round's value, links both in Prefect's graph."""
         del after
-        self._lines.say(f"round {number} ({stage}) is open")
+        self._reporter.say(f"round {number} ({stage}) is open")
         self._emit("round.opened", stage=stage, round=number)
         with self._discreet(f"round {number} ({stage})"):
             self._cancellation.check()
@@ -146,29 +175,24 @@ class StudyFlow:
     def _publish(self, plan: Plan, result: Result) -> None:
         with self._discreet("publishing the result"):
             shown = self._outputs.publish(plan, self._session.rounds, result)
-        study = self._centre.context.study.study
-        create_markdown_artifact(
-            shown.summary, key=f"privacy-{study}", description="Privacy report"
-        )
-        if shown.picture:
-            create_image_artifact(shown.picture, key=f"map-{study}", description="First map")
-        if shown.link:
-            create_link_artifact(shown.link, "report", key=f"report-{study}", description="Report")
         self._published = True
-        self._lines.say("the result is published")
+        study = self._centre.context.study.study
+        self._reporter.do(partial(_show, shown, study))
+        self._reporter.say("the result is published")
 
     def _waits(self, waiting: Waiting) -> None:
         """Report the sites that are awaited."""
         self._awaited = waiting
         sites = list(waiting.sites)
-        self._lines.say(f"{waiting.step}: waiting for {', '.join(sites)}")
-        self._lines.send()
+        self._reporter.say(f"{waiting.step}: waiting for {', '.join(sites)}")
         until = datetime.fromtimestamp(waiting.until, UTC).isoformat(timespec="seconds")
         self._emit("site.awaited", step=waiting.step, sites=sites, until=until)
 
     def _emit(self, event: str, **payload: Any) -> None:
         context = self._centre.context
-        emit(event, context.study.study, {"run": context.run, **payload})
+        told = {"run": context.run, **payload}
+        now = datetime.now(UTC)
+        self._reporter.do(partial(emit, event, context.study.study, told, now))
 
     def run(self) -> None:
         """Let Prefect run the flow.
@@ -179,20 +203,11 @@ class StudyFlow:
         @flow(name="consortium-study", flow_run_name="{run}", **_FLOW)
         def consortium_study(study: str, run: str) -> State[None] | None:
             del study, run  # shown by Prefect
-            ended = ""
-            try:
-                join_runs(above, here := _this_run(), context.study.study, context.run)
-                # Tasks without tags: Prefect asks for a slot for each, in vain in a cancelled run.
-                with self._watched(here + above), TagsContext(current_tags=set()):
-                    self.conduct()
-            except _StoppedError as stopped:
-                ended = str(stopped)
-            except Exception:  # of Prefect's client, with any text
-                ended = "The study ended before its time: prefect."
-            if ended:
-                self._lines.say(ended, logging.ERROR)
-            self._lines.send()
-            self._emit("study.finished", complete=not ended, message=ended)
+            with self._reporter.at_work():
+                ended = self._conducted(above)
+                if ended:
+                    self._reporter.say(ended, logging.ERROR)
+                self._emit("study.finished", complete=not ended, message=ended)
             if isinstance(self._ended, RunCancelledError):
                 return Cancelled(message=ended)
             return Failed(message=ended) if ended else None
@@ -201,7 +216,9 @@ class StudyFlow:
         above = _this_run()
         # A synchronous run with heartbeats is padded to whole seconds; the rounds are its pulse.
         known = tags("consortium", context.study.algorithm)
-        with known, without_logs({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        settings = {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+        # A server that can't be told the end of a published study does not undo it.
+        with known, without_logs(settings), suppress(*UNHEARD):
             # As a state: a result would be unpickled from wherever the API's answer points.
             consortium_study(context.study.study, context.run, return_state=True)
         if self._ended is not None:
@@ -212,6 +229,21 @@ class StudyFlow:
                 "Prefect did not let the study's flow run to its end. Check its server's log and "
                 "start the study again; it continues where it stopped."
             )
+
+    def _conducted(self, above: list[UUID]) -> str:
+        """Carry out the study in this flow run; return a public sentence of what ended it early."""
+        context = self._centre.context
+        here = _this_run()
+        self._reporter.do(partial(join_runs, above, here, context.study.study, context.run))
+        try:
+            # Tasks without tags: Prefect asks for a slot for each, in vain in a cancelled run.
+            with self._watched(here + above), TagsContext(current_tags=set()):
+                self.conduct()
+        except _StoppedError as stopped:
+            return str(stopped)
+        except Exception:  # of Prefect's client, with any text
+            return "The study ended before its time: prefect."
+        return ""
 
     def _watched(self, runs: list[UUID]) -> AbstractContextManager[None]:
         """Follow a cancellation of these flow runs, or of those that a killed start left."""
@@ -224,25 +256,12 @@ class StudyFlow:
         assert self._centre.session is not None  # noqa: S101 - opened by the first task
         return self._centre.session
 
-    @contextmanager
-    def _progress(self, plan: Plan) -> Iterator[Callable[[], None]]:
-        """Show the number of completed rounds: to the caller at each, to Prefect now and then."""
-        study = self._centre.context.study.study
-        shown = create_progress_artifact(0.0, f"rounds-{study}", f"Rounds of {study}")
-        assert isinstance(shown, UUID)  # noqa: S101 - not in an event loop
-        last = time.monotonic()
-
-        def progressed() -> None:
-            nonlocal last
-            done = len(self._session.rounds)
-            with self._discreet("showing progress"):
-                self._outputs.progress(done, plan.rounds)
-            if self._session.pending is None or time.monotonic() - last > _PROGRESS_EVERY:
-                last = time.monotonic()
-                update_progress_artifact(shown, 100.0 * done / plan.rounds)
-                self._lines.send()
-
-        yield progressed
+    def _progressed(self, plan: Plan, shown: _Progress) -> None:
+        """Show the number of completed rounds, to the caller and to Prefect."""
+        done = len(self._session.rounds)
+        with self._discreet("showing progress"):
+            self._outputs.progress(done, plan.rounds)
+        self._reporter.replace("rounds", partial(shown.show, 100.0 * done / plan.rounds))
 
     @contextmanager
     def _discreet(self, step: str) -> Iterator[None]:

@@ -40,6 +40,7 @@ from site_agent.run.preload import Preload
 from site_agent.run.setup import Site
 from site_agent.run.site_log import SiteLog
 from site_agent.run.waits import WaitLog
+from site_agent.security_log import SecurityLog
 from site_agent.settings import Settings, SettingsFiles
 
 _LOOK_EVERY = 2.0  # s between two looks for runs, within a run and when nothing happens
@@ -97,6 +98,7 @@ class Agent:
         self._runs: dict[str, Participation | None] = {}
         self._admitted: dict[str, Admission] = {}
         self._waits = WaitLog(WaitFile(self.folder, self.clock.wall), log)
+        self._followed = -math.inf
         self._page = PageUpdater(self.folder, self.clock, self.now, log.line_once, self.drive)
         self._engine: tuple[tuple[object, ...], Engine] | None = None
         self._take_up(settings)
@@ -114,6 +116,7 @@ class Agent:
             return self.now().date()
 
         self.config = config
+        self._security = SecurityLog(config.security_log, self.folder, config.name, self._time)
         self._settings: Settings | ConfigurationError = settings
         dataset = str(config.dataset.resolve())
         self.site = replace(self.site, dataset=dataset, policy=settings.policy)
@@ -184,6 +187,7 @@ class Agent:
                     if once and self._over():
                         return
         finally:
+            self._keep_security_log(every=0.0)
             if self._page.begun:  # and records that the agent is not running any more
                 self._page.write()
 
@@ -199,9 +203,11 @@ class Agent:
                 if not held:  # otherwise the wait would reveal how long the site computed
                     self._earlier.note(self.clock.now() - start)
                 self._waits.clear()
+                self._keep_security_log()
                 self._keep_page()
                 return
             self._waits.show(self._ahead, self._under_way(), self.clock.now() - start)
+            self._keep_security_log()
             self._keep_page()
         raise SiteError(
             f"{self.config.name}: nothing to do for {idle:g} s; start the study at the "
@@ -213,6 +219,17 @@ class Agent:
         """Seconds until the first time slot of a run ends; infinite if none is to be waited for."""
         lefts = [participation.left for participation in self._under_way().values()]
         return min((left for left in lefts if left), default=math.inf)
+
+    def _keep_security_log(self, every: float = _LOOK_EVERY) -> None:
+        """Write what is new in the ledger to the security log, at most every few seconds."""
+        now = self.clock.now()
+        if now - self._followed < every:
+            return
+        self._followed = now
+        try:
+            self._security.follow(self.site.ledger)
+        except ConsortiumError as error:  # the ledger keeps the lines, and a run does not end
+            self.site.log.line_once(str(error))
 
     def _keep_page(self) -> None:
         """Update the site's page, if it is requested and anything on it changed."""
@@ -375,10 +392,14 @@ class Agent:
         log.keep(f"{run} continues without this site: {public_reason(error)}", subject)
         self.failures.append(error)
         self._runs[run] = None
-        try:
-            send_refusal(self.site, run, error)
-        except ConsortiumError as trouble:
-            log.line_once(f"{run}: {trouble}")
+        for tell in (
+            partial(send_refusal, self.site, run, error),
+            partial(self._security.refused, run, error.code),
+        ):
+            try:
+                tell()
+            except ConsortiumError as trouble:
+                log.line_once(f"{run}: {trouble}")
 
     def _under_way(self) -> dict[str, Participation]:
         return {run: p for run, p in self._runs.items() if p is not None and p.ended is None}

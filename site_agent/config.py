@@ -106,6 +106,9 @@ class SiteConfig(FrozenModel):
     page: bool = False
     """Whether the agent updates the site's page, site.html, whenever its state changes, as
     'start --page' does; 'site-agent page' writes it once."""
+    security_log: Path | None = None
+    """File or Unix socket, such as /dev/log, that receives a line in the form of RFC 5424 for each
+    line of the ledger, approval, withdrawal, refusal and change of keys."""
     prefect: bool = False
     """Whether PREFECT_API_URL is the hospital's own Prefect server. The agent is then shown there
     as a flow, and 'site-agent prepare' may use the server, which then learns the number of
@@ -189,6 +192,7 @@ class SiteConfig(FrozenModel):
                 "left_out": config.left_out and folder / config.left_out,
                 "participants": config.participants and folder / config.participants,
                 "ledger": folder / config.ledger,
+                "security_log": config.security_log and folder / config.security_log,
                 "cache": config._own_place(folder),
             }
         )

@@ -2,7 +2,9 @@
 
 import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from consortium.base.atomic import write_bytes
 from consortium.errors import ConsortiumError
 
 SCARCE = 200 << 20
@@ -51,9 +54,6 @@ class Surroundings:
     """A fresh random lower-case word, for the probe's name."""
     environment: Mapping[str, str]
     """Environment variables."""
-    arrival: Callable[[str], float] | None = None
-    """When the exchange stored a name, in seconds since 1970 by the exchange's own clock. A
-    directory needs none."""
     free: Callable[[Path], int] = field(default=free_bytes)
     """Free bytes of a folder's disk."""
 
@@ -67,6 +67,42 @@ def run_check(name: str, look: Callable[[], Check]) -> Check:
     except Exception as error:  # a doctor does not fall ill
         message = f"It can't be looked at ({type(error).__name__}: {error})."
         return Check(name, "fail", message, "Check the folder's rights, or report this as a fault.")
+
+
+_STATES = {"ok": 0, "warn": 1, "fail": 2}
+
+
+def as_metrics(program: str, checks: Sequence[Check], now: float) -> str:
+    """Return the results of checks in Prometheus's text format.
+
+    Parameters
+    ----------
+    program : str
+        Name of the program that was checked.
+    now : float
+        Seconds since 1970.
+    """
+    name = "cape_consortium_check"
+    label = f'program="{program}"'
+    lines = [
+        f"# HELP {name} Result of a check of doctor: 0 ok, 1 warning, 2 failure.",
+        f"# TYPE {name} gauge",
+        *(f'{name}{{{label},check="{each.name}"}} {_STATES[each.state]}' for each in checks),
+        f"# HELP {name}_time_seconds Unix time of the checks.",
+        f"# TYPE {name}_time_seconds gauge",
+        f"{name}_time_seconds{{{label}}} {now:.0f}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_metrics(path: Path, program: str, checks: Sequence[Check]) -> None:
+    """Write the results of checks for Prometheus's node exporter, readable for every user.
+
+    Raises OutputError if that is impossible.
+    """
+    write_bytes(path, as_metrics(program, checks, time.time()).encode())
+    with suppress(OSError):  # a disk without rights
+        path.chmod(0o644)
 
 
 def disk(free: int, remedy: str = "Make room on the disk.") -> Check:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from consortium.base.checkup import Check
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+Metrics = Annotated[
+    Path | None,
+    typer.Option("--metrics", help="File to write for Prometheus's node exporter (*.prom)."),
+]
 _WIDTH = 140  # characters of a line that is not printed on a terminal
 
 
@@ -74,8 +79,20 @@ class Terminal:
         """Print JSON, also if the program was asked to be quiet."""
         sys.stdout.write(json.dumps(content, indent=1) + "\n")
 
-    def print_checks(self, checks: Sequence[Check], as_json: bool) -> None:
-        """Print the results of checks; the program's exit code is 1 if one failed."""
+    def print_checks(
+        self, checks: Sequence[Check], as_json: bool, metrics: Path | None = None
+    ) -> None:
+        """Print the results of checks; the program's exit code is 1 if one failed.
+
+        Parameters
+        ----------
+        metrics : Path, optional
+            File for Prometheus's node exporter, which every user of the machine may read.
+        """
+        if metrics is not None:
+            from consortium.base.checkup import write_metrics
+
+            write_metrics(metrics, Path(sys.argv[0]).name, checks)
         if as_json:
             self.print_json([asdict(check) for check in checks])
         else:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import typer
@@ -21,7 +21,14 @@ from consortium.coordinator.run import RunFiles, run_study
 from consortium.coordinator.run_folder import RECORD, read_run
 from consortium.engine.clock import Clock
 from consortium.engine.closing import read_end
-from consortium.errors import ConfigurationError, ConsortiumError, OutputError, RunCancelledError
+from consortium.errors import (
+    AbsentError,
+    ConfigurationError,
+    ConsortiumError,
+    OpenRunError,
+    OutputError,
+    RunCancelledError,
+)
 from consortium.exchange.base import Exchange
 from consortium.membership.consent import uncovered_sites
 from consortium.membership.roster import read_roster
@@ -146,7 +153,10 @@ def load_scheduled(folder: Path, study: str) -> ScheduledStudy:
 
 
 def last_date(folder: Path, record: ScheduledStudy) -> datetime | None:
-    """Return when the newest run was opened, or the study was last deployed; None if never."""
+    """Return when the newest run was opened, or the study was last deployed; None if never.
+
+    A run that too few sites joined has no record any more, so its date may be tried again.
+    """
     numbered = _numbered(record.out)
     files = [_path(folder, record.name)]
     files += [record.out / name / RECORD for name in numbered[-1:]]
@@ -188,8 +198,10 @@ def unfinished_output(record: ScheduledStudy) -> Path | None:
 
 
 def fresh_folder(record: ScheduledStudy) -> Path:
-    """Return the output folder of the next new run, numbered after the last."""
+    """Return the output folder of the next new run: the last one if it has no run, or a new one."""
     numbered = _numbered(record.out)
+    if numbered and not (record.out / numbered[-1] / RECORD).exists():
+        return record.out / numbered[-1]
     return record.out / f"{int(numbered[-1]) + 1 if numbered else 1:04d}"
 
 
@@ -270,6 +282,11 @@ class DueRuns:
             return self._run_due(study, may_open)
         except RunCancelledError as error:
             return DueRunOutcome("cancelled", str(error))
+        except OpenRunError as error:  # with public names only
+            return self._not_opened(study, str(error))
+        except AbsentError as error:  # with sites' public names, and not with their words
+            self.console.log(str(error), markup=False)
+            return DueRunOutcome("absent", f"{error.code}: {type(error).__doc__}")
         except ConsortiumError as error:
             self.console.log(str(error), markup=False)
             return DueRunOutcome("failed", f"{error.code}: {type(error).__doc__}")
@@ -282,15 +299,23 @@ class DueRuns:
         scheduled = load_scheduled(self.home, study)
         folder = unfinished_output(scheduled)
         if folder is None and not may_open:
-            return DueRunOutcome("not opened", _UNSCHEDULED)
+            return self._not_opened(study, _UNSCHEDULED)
         if folder is None:
             reasons = not_covered(scheduled, self.today())
             if reasons:
-                return DueRunOutcome("not opened", " ".join(reasons))
+                return self._not_opened(study, " ".join(reasons))
             folder = fresh_folder(scheduled)
-        run_study(scheduled.files(folder), self.clock, self.console)
+        try:
+            run_study(scheduled.files(folder), self.clock, self.console)
+        except AbsentError:
+            (folder / RECORD).unlink(missing_ok=True)  # its date and its folder are free again
+            raise
         low = self._uncovered(scheduled)
         return DueRunOutcome("complete", f"Run {folder.name} is complete.", low)
+
+    def _not_opened(self, study: str, why: str) -> DueRunOutcome:
+        self.console.log(f"{study}: not opened: {why}", markup=False)
+        return DueRunOutcome("not opened", why)
 
     def _uncovered(self, scheduled: ScheduledStudy) -> tuple[str, ...]:
         """Return why the next run would not be opened; errors of the check go only to the log."""
@@ -307,6 +332,7 @@ def deploy(
     stop: Callable[[], bool] = lambda: False,
     *,
     on_demand: bool = False,
+    again: timedelta = timedelta(),
 ) -> None:
     """Schedule a study on the consortium's Prefect, and execute its runs here until stopped.
 
@@ -322,6 +348,8 @@ def deploy(
     on_demand : bool
         Whether a run that is ordered on the Prefect server also opens a run of the study, without a
         date of the schedule.
+    again : timedelta
+        How long a date is tried again for which too few sites were there.
     """
     schedule = check_schedule(scheduled.cron, scheduled.timezone)
     check_server()
@@ -339,5 +367,6 @@ def deploy(
             about=public_description(scheduled),
             on_demand=on_demand,
             resume=resume,
+            again=again,
             stop=stop,
         )

@@ -58,11 +58,7 @@ def check_centre(office: CoordinatorParts, around: Surroundings) -> list[Check]:
             open_exchange(place, office.credentials), CENTRE, around.token
         ),
         "clock": lambda: compared_clock(
-            exchange=open_exchange(place, office.credentials),
-            place=place,
-            party=CENTRE,
-            token=around.token,
-            now=around.now,
+            open_exchange(place, office.credentials), CENTRE, around.token, around.now
         ),
         "Prefect": lambda: _prefect(around.environment),
     }

@@ -48,6 +48,8 @@ class RunFiles:
     """File with the centre's credentials for the exchange."""
     url: str | None = None
     """Where people are served the output folder."""
+    resumed: str | None = None
+    """Run on the exchange whose output folder is lost, and that is resumed in this one."""
 
     def open_exchange(self) -> Exchange:
         """Open the exchange; raises as `consortium.exchange.open_exchange`."""
@@ -73,7 +75,7 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     legend = read_legend(opened)
     exchange = files.open_exchange()
     with only_one(files.out), RoundsBar(console, files.out) as shown:
-        record = claim_run(files.out, study, exchange, keys)
+        record = claim_run(files.out, study, exchange, keys, files.resumed)
         context = opened.context(record.run)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
         order = Cancellation()

@@ -12,12 +12,18 @@ from pathlib import Path
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.lock import in_use
 from consortium.base.work import work_folder
+from consortium.coordinator.open_runs import (
+    check_none_open,
+    read_announced,
+    run_number,
+    runs_of,
+)
 from consortium.engine.clock import read_waiting
 from consortium.engine.closing import read_end, seems_complete
 from consortium.engine.mailbox import NOT_APPROVED
 from consortium.engine.names import MOST_NOTICE, Names
 from consortium.engine.unit_counts import COUNTS, is_far_below
-from consortium.errors import OutputError
+from consortium.errors import OutputError, StudyError
 from consortium.exchange.base import Exchange
 from consortium.study.spec import Study
 
@@ -44,14 +50,29 @@ class RunRecord:
 
 
 def claim_run(
-    folder: Path, study: Study, exchange: Exchange, keys: Mapping[str, bytes]
+    folder: Path,
+    study: Study,
+    exchange: Exchange,
+    keys: Mapping[str, bytes],
+    resumed: str | None = None,
 ) -> RunRecord:
     """Resume the folder's run of this study, or name a new one if none can continue.
 
     A complete run is also resumed: its outputs are then written again from its transcript. Raises
-    OutputError if the folder has another study whose run was not aborted.
+    OutputError if the folder has another study whose run was not aborted. Raises OpenRunError if a
+    run of the study that is not the folder's is open on the exchange.
+
+    Parameters
+    ----------
+    resumed : str, optional
+        Run on the exchange whose output folder is lost; the folder becomes its own.
     """
     known = read_run(folder)
+    if resumed is not None and (known is None or known.run != resumed):
+        _check_lost(folder, known, resumed)
+        _check_announced(exchange, resumed, study, keys)
+        known = RunRecord(resumed, study.digest)
+        write_bytes(folder / RECORD, known.data)
     if known is not None:
         if not _given_up(exchange, known.run, keys):
             if known.study != study.digest:
@@ -62,9 +83,32 @@ def claim_run(
         archive = folder / "transcript"
         if archive.exists():
             _put_aside(archive, work_folder(folder) / f"transcript-{known.run}")
+    check_none_open(exchange, study.study, keys)
     record = RunRecord(f"{study.study}-{_last_number(exchange, study) + 1:04d}", study.digest)
     write_bytes(folder / RECORD, record.data)
     return record
+
+
+def _check_lost(folder: Path, known: RunRecord | None, run: str) -> None:
+    """Require that a folder is free for a run whose own folder is lost."""
+    if known is not None:
+        raise OutputError(
+            f"{folder} has the run {known.run}; choose a new output folder for {run} with --out."
+        )
+
+
+def _check_announced(exchange: Exchange, run: str, study: Study, keys: Mapping[str, bytes]) -> None:
+    """Require that a run on the exchange is one of this study and was not given up."""
+    announced = read_announced(exchange, run, keys)
+    if announced is None or _given_up(exchange, run, keys):
+        raise OutputError(
+            f"{run} is not a run on the exchange that can be resumed; see 'consortium status'."
+        )
+    if announced.get("study") != study.model_dump(mode="json"):
+        raise StudyError(
+            f"{run} is of another version of the study '{study.study}'; give the study file and "
+            "the roster with which it was opened, or end it with 'consortium end'."
+        )
 
 
 def _put_aside(archive: Path, place: Path) -> None:
@@ -79,8 +123,7 @@ def _put_aside(archive: Path, place: Path) -> None:
 
 def _last_number(exchange: Exchange, study: Study) -> int:
     """Return the largest number of the study's runs, since a count could reuse a removed name."""
-    named = (re.fullmatch(r"(.+)-([0-9]{4,9})", run) for run in exchange.children("runs"))
-    return max((int(m[2]) for m in named if m and m[1] == study.study), default=0)
+    return max((run_number(run) for run in runs_of(exchange, study.study)), default=0)
 
 
 def _given_up(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> bool:

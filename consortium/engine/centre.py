@@ -239,7 +239,7 @@ class Centre:
         stage = session.stage
         resumes = self._resumes
         self._resumes = True
-        digest = self._ask(session, resumes=resumes)
+        digest, asked = self._ask(session, resumes=resumes)
         mechanism = stage.mechanism
         masked = mechanism.masked_entries
         opened = mechanism.opened_entries
@@ -279,7 +279,7 @@ class Centre:
                 query=digest,
             )
         )
-        self._resumes = False
+        self._resumes = asked  # then the transcript was lost, and the next may exist also
         self._note_counts(session)
         return done
 
@@ -292,10 +292,16 @@ class Centre:
         content = {"units and nominal": sites, "deviation": counts.deviation}
         write_json(work_folder(self._folder) / COUNTS, content)
 
-    def _ask(self, session: Session, *, resumes: bool) -> bytes:
+    def _ask(self, session: Session, *, resumes: bool) -> tuple[bytes, bool]:
         """Post the pending query, or find the one that was posted before a crash.
 
-        A round after one that this process has finished can't have been begun before.
+        A round after one that this process has begun can't have been begun before.
+
+        Returns
+        -------
+        digest : bytes
+        asked : bool
+            Whether it was posted before.
         """
         assert session.pending is not None  # noqa: S101 - `stage` has checked it
         name = self._names.round(session.number, QUERY)
@@ -309,7 +315,7 @@ class Centre:
             self._mail.post(name, QUERY, session.number, body)
         else:
             body = self._mail.own(name, stored, QUERY, session.number)
-        return query_context(session.plan, session.number, body)
+        return query_context(session.plan, session.number, body), stored is not None
 
     # -- end ------------------------------------------------------------------------------
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.engine.clock import Clock, EarlierWaits, WaitFile
-from consortium.engine.names import LOADING, MOST_NOTICE, REFUSAL, Names
+from consortium.engine.names import LOADING, MOST_ANNOUNCEMENT, MOST_NOTICE, REFUSAL, Names
 from consortium.engine.queries import read_announcement
 from consortium.engine.run_context import RunContext
 from consortium.errors import ExchangeError, ProtocolError, TakenError, printable
-from consortium.exchange.base import Exchange, get_each
-from consortium.secagg import CENTRE, seal, unseal
+from consortium.exchange.base import DatedExchange, Exchange, get_each
+from consortium.secagg import CENTRE, OVERHEAD, seal, unseal
 
 _LISTED_FROM = 8  # messages; a store's bill for a list is that of a dozen reads
 _UNLISTED_EVERY = 16  # looks; a list may be older than the messages
@@ -137,6 +137,21 @@ class Mailbox:
                 self.log_once(str(error))
         return act()
 
+    def in_time(self, question: str, answer: str, seconds: float) -> bool:
+        """Return whether an answer was stored within some seconds of its question.
+
+        Only the exchange's clock is read. A clock that lies gains a site nothing but the patience
+        that it has anyway.
+        """
+        if not isinstance(self.exchange, DatedExchange):
+            return False
+        try:
+            asked, answered = (self.exchange.stored_at(name) for name in (question, answer))
+        except ExchangeError as error:
+            self.log_once(str(error))
+            return False
+        return asked is not None and answered is not None and answered - asked <= seconds
+
     def own(self, name: str, data: bytes, kind: str, number: int) -> bytes:
         """Open a message that the centre posted before a crash.
 
@@ -165,6 +180,18 @@ class Mailbox:
         """Collect messages until enough came, or all deadlines passed; returns missing sites."""
         missing = dict(wanted.places)
         self.notices.rest()  # a round without delay reads none of them
+        self._wait(wanted, missing)
+        short = len(wanted.places) - len(missing) < wanted.enough
+        if short and self._was_away():  # sites could not answer either
+            grace = dict.fromkeys(missing, self._grace)
+            self._wait(replace(wanted, patience=grace, loading=0.0), missing)
+        if short:  # this centre may have been slow, or lists may have hidden messages
+            self._read(list(missing.values()), missing, wanted)
+        self.wait_file.clear()
+        return list(missing)
+
+    def _wait(self, wanted: AwaitedMessages, missing: dict[str, str]) -> None:
+        """Take messages out of ``missing`` until enough came, or all deadlines passed."""
         longest = max((*wanted.patience.values(), wanted.loading), default=0.0)
         pace = self.exchange.pace
         first = self._waits.first_rest(self.exchange.pace)
@@ -181,10 +208,26 @@ class Mailbox:
             if not awaited:
                 break
             self._show(wanted, waited, {site: lefts[site] for site in awaited})
-        if len(wanted.places) - len(missing) < wanted.enough and len(missing) >= _LISTED_FROM:
-            self._read(list(missing.values()), missing, wanted)  # whatever lists may have hidden
-        self.wait_file.clear()
-        return list(missing)
+
+    def _was_away(self) -> bool:
+        """Return whether the exchange can't be read just now; if so, wait until it can.
+
+        Raises ExchangeError if it can't be read until the time of one answer has passed: then the
+        sites are not lost, and the same command resumes the run.
+        """
+        own = Names(self.context.run).study()
+        most = MOST_ANNOUNCEMENT + OVERHEAD
+        try:
+            self.exchange.get(own, most)
+        except ExchangeError:
+            self.get(own, most)
+            return True
+        return False
+
+    @property
+    def _grace(self) -> float:
+        timing = self.context.study.timing
+        return min(timing.late, timing.answer)
 
     def _patience(self, site: str, wanted: AwaitedMessages) -> float:
         given = wanted.patience[site]

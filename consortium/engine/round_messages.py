@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from consortium.engine.mailbox import AwaitedMessages, Mailbox, foreign_message
-from consortium.engine.names import Names
+from consortium.engine.names import QUERY, Names
 from consortium.engine.run_context import RunContext
-from consortium.errors import ProtocolError, SiteError, ThresholdError
+from consortium.errors import AbsentError, ProtocolError, SiteError, ThresholdError
 from consortium.secagg import Hub, RoundSum
 from consortium.secagg.messages import UNMASK, Limits
 from consortium.study.plan import Stage, nominal_shape
@@ -31,8 +31,9 @@ class RoundMessages:
         self._hub = hub
         self._sizes = sizes
         self._names = Names(context.run)
+        self._given: dict[str, float] = {}
         self.late: set[str] = set()
-        """Sites that missed the last round."""
+        """Sites that missed the last round, and whose answer to it was not stored in time."""
 
     def places(self, number: int, kind: str) -> dict[str, str]:
         """Name on the exchange of each site's message of a kind."""
@@ -47,7 +48,9 @@ class RoundMessages:
             places = {site: places[site] for site in posted}
         limit = self._sizes.contribution(stage.message_bytes, stage.heard)
         soon = study.timing.late + self._slot(stage)
+        self._forgive(number - 1)
         late = {site: min(seconds, soon) for site in self.late}
+        self._given = dict.fromkeys(places, seconds) | late
         self._mail.collect(
             AwaitedMessages.within(
                 seconds,
@@ -64,6 +67,21 @@ class RoundMessages:
         if missing:
             self._mail.log(f"round {number}: continuing without {', '.join(missing)}")
         self.late = set(missing)
+
+    def _forgive(self, number: int) -> None:
+        """Take sites whose answer to a round was on the exchange in time as punctual.
+
+        A share or a slow centre may have shown it late.
+        """
+        asked = self._names.round(number, QUERY)
+        places = self.places(number, "contribution")
+        for site in sorted(self.late):
+            if self._mail.in_time(asked, places[site], self._given[site]):
+                self.late.discard(site)
+                self._mail.log(
+                    f"{site} had answered round {number} in time by the exchange's clock, and this "
+                    "centre saw it too late"
+                )
 
     def _slot(self, stage: Stage) -> float:
         """Return the seconds that every site takes to answer, as `round_slot`."""
@@ -120,16 +138,16 @@ class RoundMessages:
             )
 
 
-def not_started(mail: Mailbox, missing: Sequence[str]) -> SiteError:
+def not_started(mail: Mailbox, missing: Sequence[str]) -> AbsentError:
     """Name the missing sites without which a run does not start, before any query."""
     timing = mail.context.study.timing
     mail.notices.look_for_approvals()
     slow = [s for s in missing if s in mail.notices.loading and s not in mail.notices.refused]
     if not slow or timing.ready <= timing.join:
-        return shortage(mail, missing, "not there", timing.join)
+        return AbsentError(str(shortage(mail, missing, "not there", timing.join)))
     rest = [site for site in missing if site not in slow]
     others = f"{shortage(mail, rest, 'not there', timing.join)} " if rest else ""
-    return SiteError(
+    return AbsentError(
         f"{others}{', '.join(slow)}: still loading after {timing.ready:g} s; nothing was asked "
         "and nothing is charged, so raise timing.ready, or run the study again when "
         "'site-agent status' says there that it is ready."

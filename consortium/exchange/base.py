@@ -72,6 +72,18 @@ class FetchesTogether(Protocol):
         """Fetch each as `Exchange.get`, in any order; what that would raise is in its place."""
 
 
+@runtime_checkable
+class DatedExchange(Protocol):
+    """An exchange that tells when it stored a message."""
+
+    def stored_at(self, name: str) -> float | None:
+        """Return when a message was stored, or None if there is none.
+
+        The time is in seconds since 1970, by the exchange's own clock, which may be wrong. Raises
+        ExchangeError if the place can't be read.
+        """
+
+
 def get_each(
     exchange: Exchange, names: Collection[str], limit: int
 ) -> Iterator[tuple[str, bytes | ExchangeError | None]]:

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from consortium.base.checkup import Check
 from consortium.errors import ExchangeError
-from consortium.exchange.base import Exchange, RemovableExchange
+from consortium.exchange.base import DatedExchange, Exchange, RemovableExchange
 
 SLOW = 60.0
 WRONG = 600.0
@@ -23,49 +23,31 @@ def check_probe(exchange: Exchange, party: str, token: str) -> Check:
     return Check("exchange", "ok", "It can be written, read and listed; a name is kept.")
 
 
-def compared_clock(
-    exchange: Exchange,
-    place: str,
-    party: str,
-    token: str,
-    now: Callable[[], float],
-    arrival: Callable[[str], float] | None = None,
-) -> Check:
+def compared_clock(exchange: Exchange, party: str, token: str, now: Callable[[], float]) -> Check:
     """Compare the clock with the exchange's.
 
     Parameters
     ----------
-    place : str
-        Address of the exchange.
     party, token : str
         Whose probe it is, and a fresh random lower-case word.
     now : callable
         Seconds since 1970.
-    arrival : callable, optional
-        When the exchange stored a name, by its own clock. A directory needs none.
     """
-    arrival = arrival or _arrival(place)
-    if arrival is None:
-        message = "This kind of exchange does not report its time, so nothing can be compared."
-        return Check("clock", "warn", message, "Compare the clock with another one.")
     name = f"probes/{party}/{token}-clock"
     before = now()
     exchange.put(name, token.encode())
     try:
-        stored = arrival(name)
+        stored = exchange.stored_at(name) if isinstance(exchange, DatedExchange) else None
         after = now()
     finally:
         take_away(exchange, name)
+    if stored is None:
+        message = "The exchange does not report its time, so nothing can be compared."
+        return Check("clock", "warn", message, "Compare the clock with another one.")
     off = max(before - stored, stored - after, 0.0)
     state = "ok" if off <= SLOW else "warn" if off <= WRONG else "fail"
     message = f"The clock and the exchange's differ by {off:.0f} s."
     return Check("clock", state, message, "" if state == "ok" else SET_IT)  # type: ignore[arg-type]
-
-
-def _arrival(place: str) -> Callable[[str], float] | None:
-    """Return a function for the time when a file was made, by the clock of the disk's host."""
-    root = directory_of(place)
-    return None if root is None else lambda name: (root / name).stat().st_mtime
 
 
 def directory_of(place: str) -> Path | None:

@@ -103,6 +103,20 @@ class DirectoryExchange:
             ) from error
         return sorted(name for name in found if not name.startswith("."))
 
+    def stored_at(self, name: str) -> float | None:
+        """Follow `DatedExchange.stored_at`."""
+        *folders, target = check_name(name).split("/")
+        try:
+            with self._within(folders) as folder:
+                # The time of the last change of the entry, which its writer can't set.
+                return os.stat(target, dir_fd=folder, follow_symlinks=False).st_ctime
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise ExchangeError(
+                f"{name} can't be read ({error.strerror}); check the exchange's rights."
+            ) from error
+
     def remove(self, name: str) -> None:
         """Follow `Removes.remove`."""
         *folders, target = check_name(name).split("/")

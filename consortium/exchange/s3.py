@@ -266,6 +266,18 @@ class S3Exchange:
             more = {"ContinuationToken": page["NextContinuationToken"]}
         raise ExchangeError(f"{prefix} has too many names to list; empty the bucket's prefix.")
 
+    def stored_at(self, name: str) -> float | None:
+        """Follow `DatedExchange.stored_at`; the store gives whole seconds."""
+        try:
+            answer = self._request("head_object", Key=self._prefix + check_name(name))
+            return float(answer["LastModified"].timestamp())
+        except TROUBLE as error:
+            if error_code(error) in _MISSING:
+                return None
+            raise self._trouble(f"{name} can't be read", error) from None
+        except (KeyError, AttributeError, ValueError, OverflowError):  # a store that gives no time
+            return None
+
     def remove(self, name: str) -> None:
         """Follow `Removes.remove`."""
         try:

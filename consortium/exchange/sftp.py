@@ -285,6 +285,19 @@ class SftpExchange:
         found = self._server.ask(f"{prefix} can't be listed", read)
         return sorted(name for name in found if not name.startswith("."))
 
+    def stored_at(self, name: str) -> float | None:
+        """Follow `DatedExchange.stored_at`; the server gives whole seconds."""
+        path = f"{self._root}/{check_name(name)}"
+
+        def read(server: Connection) -> float | None:
+            try:
+                stored = server.ftp.stat(path).st_mtime
+            except FileNotFoundError:
+                return None
+            return None if stored is None else float(stored)
+
+        return self._server.ask(f"{name} can't be read", read)
+
     def remove(self, name: str) -> None:
         """Follow `Removes.remove`."""
         words = check_name(name).split("/")

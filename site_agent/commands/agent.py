@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from consortium.base.command_line import AsJson
+from consortium.base.command_line import AsJson, Metrics
 from site_agent.commands.program import DAILY, Folder, app, now, out
 
 
@@ -155,6 +155,7 @@ def doctor(
     folder: Folder = Path(),
     study: Annotated[Path | None, typer.Option(help="A study that should find data here.")] = None,
     as_json: AsJson = False,
+    metrics: Metrics = None,
 ) -> None:
     """Test clock, keys, exchange, disk, ledger, versions and data; no data leave the site."""
     import os
@@ -167,7 +168,7 @@ def doctor(
 
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
     checks = examine(folder, around, read_study(study) if study else None)
-    out.print_checks(checks, as_json)
+    out.print_checks(checks, as_json, metrics)
 
 
 def _log(line: str) -> None:

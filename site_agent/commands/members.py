@@ -78,6 +78,7 @@ def join(
     config = SiteConfig.load(folder)
     if rotate:
         path, request, trouble = change_key(folder, config, centre)
+        _record_key(folder, config, request.key)
         if trouble:
             out.print(f"The ledger's head is put on the exchange when the agent starts ({trouble})")
     else:
@@ -87,6 +88,20 @@ def join(
         if is_new and config.ledger.exists():
             _record_roster(folder, config)
     _tell_request(path, request.key)
+
+
+def _record_key(folder: Path, config: SiteConfig, key: bytes) -> None:
+    """Write the change of the key to the security log, and report it if that is impossible."""
+    from consortium.errors import ConsortiumError
+    from site_agent.enrolment.request import earlier_key
+    from site_agent.security_log import SecurityLog
+
+    at = now().isoformat(timespec="seconds")
+    log = SecurityLog(config.security_log, folder, config.name, lambda: at)
+    try:
+        log.new_key(key.hex(), (earlier_key(folder) or b"").hex())
+    except ConsortiumError as error:
+        out.print(str(error))
 
 
 def _record_roster(folder: Path, config: SiteConfig) -> None:

@@ -30,6 +30,7 @@ from site_agent.data.bids import find_subjects, labels_in
 from site_agent.data.people import candidates, left_out_here, site_tables
 from site_agent.data.tsv import person_rows
 from site_agent.data.wording import Wording
+from site_agent.engines.open import open_engine
 from site_agent.enrolment.pinned_consortium import read_pinned
 from site_agent.enrolment.request import open_anchor
 from site_agent.layout import POLICY, STORE
@@ -52,26 +53,26 @@ def probe(config: SiteConfig, token: str) -> Check:
     return check_probe(config.open_exchange(), config.name, token)
 
 
-def clock(
-    config: SiteConfig,
-    token: str,
-    now: Callable[[], float],
-    arrival: Callable[[str], float] | None,
-) -> Check:
+def engine_works(config: SiteConfig) -> Check:
+    """Let the engine compute one number, as it would a participant's sums."""
+    engine = open_engine(config)
+    try:
+        (found,) = engine.map(abs, [-1])
+    finally:
+        engine.close()
+    if found != 1:
+        message = f"Engine {config.engine} computes other numbers than this machine."
+        return Check("engine", "fail", message, "Repair its workers, or choose engine threads.")
+    return Check("engine", "ok", f"Engine {config.engine} works.")
+
+
+def clock(config: SiteConfig, token: str, now: Callable[[], float]) -> Check:
     """Compare the clock with the exchange's and with the ledger's last line."""
     last = _last_entry(config)
     if last is not None and last > now() + SLOW:
         message = f"The clock is {last - now():.0f} s before the ledger's last line."
         return Check("clock", "fail", message, SET_IT)
-    exchange = config.open_exchange()
-    return compared_clock(
-        exchange=exchange,
-        place=config.exchange,
-        party=config.name,
-        token=token,
-        now=now,
-        arrival=arrival,
-    )
+    return compared_clock(config.open_exchange(), config.name, token, now)
 
 
 def anchor(config: SiteConfig, folder: Path) -> Check:
@@ -179,8 +180,9 @@ def examine(folder: Path, around: Surroundings, study: Study | None = None) -> l
         "participants": lambda: _participants(config),
         "ledger": lambda: _ledger(folder, config),
         **({"modes": lambda: shared_directory(shared)} if shared and shared.is_dir() else {}),
+        "engine": lambda: engine_works(config),
         "exchange": lambda: probe(config, around.token),
-        "clock": lambda: clock(config, around.token, around.now, around.arrival),
+        "clock": lambda: clock(config, around.token, around.now),
         "heads": lambda: anchor(config, folder),
         "folder": lambda: _states(folder, config),
         "version": lambda: announced(

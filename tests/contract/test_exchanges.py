@@ -3,6 +3,7 @@
 import os
 import resource
 import stat
+import time
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from consortium.errors import ExchangeError
 from consortium.exchange import DirectoryExchange
-from consortium.exchange.base import RemovableExchange, check_name
+from consortium.exchange.base import DatedExchange, RemovableExchange, check_name
 
 WORD = st.from_regex(r"[a-z0-9][a-z0-9-]{0,10}", fullmatch=True)
 NAME = st.lists(WORD, min_size=1, max_size=6).map("/".join)
@@ -61,6 +62,17 @@ def test_what_was_put_is_got(exchange):
     assert exchange.get("runs/one/empty", 0) == b""
     assert exchange.get("runs/one/other", 5) is None
     assert exchange.get("runs/one/study/below", 5) is None
+
+
+@pytest.mark.parametrize("kind", ["directory", "s3", "sftp"])
+def test_a_message_is_dated(exchange):
+    assert isinstance(exchange, DatedExchange)
+    assert exchange.stored_at("runs/one/study") is None
+    exchange.put("runs/one/study", b"bytes")
+    assert exchange.stored_at("runs/one/study") == pytest.approx(time.time(), abs=10)
+    assert exchange.stored_at("runs/one/study/below") is None
+    with pytest.raises(ExchangeError, match="lower-case"):
+        exchange.stored_at("../escape")
 
 
 @every_kind

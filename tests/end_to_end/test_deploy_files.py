@@ -82,9 +82,34 @@ def test_a_unit_calls_a_command_with_options_that_it_has(path: Path) -> None:
     assert {option for option in required if option.startswith("--")} <= set(words)
     for setting in ("NoNewPrivileges=yes", "ProtectSystem=strict", "Restart=on-failure"):
         assert f"\n{setting}\n" in text
-    for name in re.findall(r"\$\{(\w+)\}", line):
-        example = (DEPLOY / "centre.env.example").read_text(encoding="utf-8")
+    assert "\nSuccessExitStatus=143\n" in text  # of the signal that stops it
+    example = (DEPLOY / "centre.env.example").read_text(encoding="utf-8")
+    for name in re.findall(r"\$\{?(\w+)\}?", line):
         assert re.search(rf"^{name}=", example, re.M), name
+    if "$MORE" in line:
+        (more,) = re.findall(r"^# MORE=(.*)$", example, re.M)
+        assert {word for word in more.split() if word.startswith("--")} <= options
+
+
+def test_other_files_call_commands_with_options_that_they_have() -> None:
+    known = typer.main.get_command(site_agent).commands  # type: ignore[attr-defined]
+    slurm = (DEPLOY / "slurm-prepare.sh").read_text(encoding="utf-8")
+    (command, words) = re.findall(r'^"\$PROGRAM" (\w+) (.*)$', slurm, re.M)[0]
+    options = {option for each in known[command].params for option in each.opts}
+    assert {word for word in words.split() if word.startswith("--")} <= options
+    assert "unset PREFECT_API_URL" in slurm  # a server that is not the hospital's learns nothing
+    files = (DEPLOY / "site-agent.kubernetes.yaml").read_text(encoding="utf-8")
+    pod = next(yaml.safe_load_all(files))["spec"]
+    assert pod["replicas"] == 1
+    (agent,) = pod["template"]["spec"]["containers"]
+    assert agent["args"][0] in known
+    probe = agent["livenessProbe"]["exec"]["command"]
+    options = {option for each in known[probe[1]].params for option in each.opts}
+    assert set(probe[2:]) <= options
+    definition = (DEPLOY / "apptainer.def").read_text(encoding="utf-8")
+    assert "--require-hashes" in definition
+    container = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    assert re.findall(r"^From: (\S+)$", definition, re.M)[0] in container
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

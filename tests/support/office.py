@@ -1,8 +1,9 @@
 """A consortium on disk, its coordinator's desk, and a Prefect server."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.schedules import CronSchedule as PrefectCron
@@ -20,6 +21,12 @@ from tests.support.prefect_server import Server
 TODAY = date(2026, 5, 1)
 YEARLY, OFTEN = "0 0 1 1 *", "* * * * * */4"
 """Never while a test runs; every four seconds (a sixth field, which the help text keeps quiet)."""
+
+
+def once(seconds: float = 4.0) -> str:
+    """Return a schedule with one date, in so many seconds."""
+    date = datetime.now(UTC) + timedelta(seconds=seconds)
+    return f"{date.minute} {date.hour} {date.day} {date.month} * {date.second}"
 
 
 @dataclass
@@ -54,6 +61,8 @@ class Office:
         told: str = "",
         on_demand: bool = True,
         foreign: str = "",
+        again: timedelta = timedelta(),
+        look: Callable[[list[tuple[str, str]]], object] = len,
     ) -> None:
         """Let the service work until ``ends`` runs of the schedule are over and one is reported."""
         deadline = time.monotonic() + PATIENCE
@@ -65,9 +74,10 @@ class Office:
                 self._order(orders.pop(), foreign)
             time.sleep(0.05)
             states = self.states()
+            look(states)
             return len(states) >= ends and told in str(states)
 
-        deploy(self.record(cron), self.desk, stop, on_demand=on_demand)
+        deploy(self.record(cron), self.desk, stop, on_demand=on_demand, again=again)
 
     def _order(self, count: int, foreign: str) -> None:
         """Ask for runs, or for another schedule, as an operator does in Prefect's pages."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from consortium.base.command_line import AsJson
+from consortium.base.command_line import AsJson, Metrics
 from consortium.coordinator.commands.program import (
     MEMBERS,
     Credentials,
@@ -141,6 +141,7 @@ def doctor(
     study: Annotated[Path | None, typer.Argument(help="A signed study, if there is one.")] = None,
     credentials: Credentials = None,
     as_json: AsJson = False,
+    metrics: Metrics = None,
 ) -> None:
     """Test keys, roster, exchange, clock, disk, Prefect, and a study's approvals, before a run."""
     import os
@@ -151,6 +152,5 @@ def doctor(
     from consortium.coordinator.doctor import CoordinatorParts, check_centre
 
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
-    out.print_checks(
-        check_centre(CoordinatorParts(keys, roster, exchange, credentials, study), around), as_json
-    )
+    parts = CoordinatorParts(keys, roster, exchange, credentials, study)
+    out.print_checks(check_centre(parts, around), as_json, metrics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -290,6 +291,12 @@ def run(
     folder: OutFolder,
     credentials: Credentials = None,
     url: ServedAt = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of a run whose output folder is lost. It is resumed from the exchange."
+        ),
+    ] = None,
 ) -> None:
     """Carry a study out; after a crash the same command continues it."""
     from consortium.coordinator.run import RunFiles, run_study
@@ -303,8 +310,33 @@ def run(
         out=folder,
         credentials=credentials,
         url=url,
+        resumed=resume,
     )
     tell_result(run_study(files, Clock(), out.console), folder)
+
+
+@app.command(rich_help_panel=STUDIES)
+def end(
+    study: StudyFile,
+    exchange: ExchangePlace,
+    keys: KeysFolder,
+    run_name: Annotated[
+        str, typer.Option("--run", help="Name of the run to end, such as rest-2026-0001.")
+    ],
+    credentials: Credentials = None,
+) -> None:
+    """Give up a run that is open on the exchange, and inform its sites.
+
+    Stop the command that carries it out first. Rounds that were answered stay charged.
+    """
+    from consortium.coordinator.open_runs import end_run
+    from consortium.exchange import open_exchange
+    from consortium.membership.keys import load_identity
+    from consortium.study.reader import read_study
+
+    place = open_exchange(exchange, credentials)
+    end_run(place, read_study(study).study, run_name, load_identity(keys))
+    out.print(f"{run_name} is given up, and its sites are informed.")
 
 
 @app.command(name="deploy", rich_help_panel=STUDIES)
@@ -325,6 +357,16 @@ def deploy_command(
         bool,
         typer.Option("--on-demand", help="Open runs that are ordered on the server as well."),
     ] = False,
+    again: Annotated[
+        float,
+        typer.Option(
+            "--again",
+            help="Hours for which a date is tried again if too few sites were there, every 15 "
+            "minutes.",
+            min=0.0,
+            max=168.0,
+        ),
+    ] = 6.0,
 ) -> None:
     """Run a study by a schedule, as a deployment on the consortium's Prefect server."""
     from flows import need_prefect
@@ -354,7 +396,7 @@ def deploy_command(
     check_schedule(record.cron, record.timezone)
     if not dry_run:
         due = DueRuns(settings_folder(), _today, Clock(), out.console)
-        deploy(record, due, on_demand=on_demand)
+        deploy(record, due, on_demand=on_demand, again=timedelta(hours=again))
         return
     reasons = not_covered(record, _today())
     out.print("\n".join(reasons) or "Enough approvals cover the next run.")

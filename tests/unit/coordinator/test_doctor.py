@@ -1,6 +1,7 @@
 """The coordinator's doctor: every fault is found and named, and the exchange is left as it was."""
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from consortium.base.checkup import LITTLE, Check, Surroundings
 from consortium.coordinator.demo.prepare import DemoFolders
@@ -103,3 +105,25 @@ def test_the_command_prints_them_and_ends_with_1_where_something_fails(
     bad = enter("consortium", "doctor", *rest, office.keys / "none", "--json")
     assert bad.code == 1
     assert "fail" in {check["state"] for check in json.loads(bad.out)}
+
+
+def test_the_checks_are_metrics_that_every_user_of_the_machine_reads(
+    office: CoordinatorParts, tmp_path: Path
+) -> None:
+    file = tmp_path / "textfile" / "consortium.prom"
+    old = os.umask(0o077)
+    try:
+        said = enter(
+            *("consortium", "doctor", "--roster", office.roster, "--exchange", office.exchange),
+            *("--keys", office.keys / "none", "--metrics", file),
+        )
+    finally:
+        os.umask(old)
+    assert said.code == 1
+    text = file.read_text()
+    (family, times) = text_string_to_metric_families(text)
+    states = {sample.labels["check"]: sample.value for sample in family.samples}
+    assert states["keys"] == 2
+    assert states["exchange"] == 0
+    assert times.samples[0].value == pytest.approx(time.time(), abs=60)
+    assert file.stat().st_mode & 0o777 == 0o644

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from consortium.engine.clock import WaitFile
+from consortium.engine.clock import WaitFile, Waiting
 from consortium.engine.mailbox import AwaitedMessages, Mailbox
 from consortium.errors import ExchangeError
 from consortium.exchange.memory import MemoryExchange
@@ -35,9 +35,11 @@ class Lying(MemoryExchange):
         return super().get(name, limit)
 
 
-def mailbox(exchange: MemoryExchange, folder: Path) -> Mailbox:
-    clock = Ticks().clock()
-    context = SimpleNamespace(run="small-0001", study=SimpleNamespace(sites=SITES))
+def mailbox(exchange: MemoryExchange, folder: Path, ticks: Ticks | None = None) -> Mailbox:
+    clock = (ticks or Ticks()).clock()
+    timing = SimpleNamespace(answer=5.0, late=1.0)
+    study = SimpleNamespace(sites=SITES, timing=timing)
+    context = SimpleNamespace(run="small-0001", study=study)
     made: Any = Mailbox(context, None, exchange, clock, WaitFile(folder, clock.now), lambda _: None)  # type: ignore[arg-type]
     made.notices.look = lambda **_: None
     return made
@@ -69,3 +71,48 @@ def test_of_many_messages_only_those_there_are_read(tmp_path: Path) -> None:
     box = mailbox(exchange, tmp_path)
     assert box._there(PLACES) == [PLACES["s0"], PLACES["s1"]]
     assert exchange.reads == 0
+
+
+@pytest.mark.parametrize("sites", [1, 7, 12])
+def test_a_centre_that_slept_past_the_deadline_loses_nobody(sites: int, tmp_path: Path) -> None:
+    exchange, ticks = MemoryExchange(), Ticks()
+    places = {site: PLACES[site] for site in SITES[:sites]}
+    box = mailbox(exchange, tmp_path, ticks)
+
+    def oversleep(_: Waiting) -> None:
+        for site, place in places.items():
+            exchange.put(place, site.encode())
+        ticks.now += 600.0
+
+    box.wait_file.listen(oversleep)
+    assert box.collect(AwaitedMessages.within(5.0, "round 1", places, 10, bytes.decode)) == []
+    assert ticks.now > 600.0
+
+
+class Away(MemoryExchange):
+    """An exchange that nobody can reach for a while; sites answer soon after its return."""
+
+    def __init__(self, ticks: Ticks, until: float) -> None:
+        super().__init__()
+        self.ticks, self.until = ticks, until
+
+    def get(self, name: str, limit: int) -> bytes | None:
+        if 1.0 < self.ticks.now < self.until:
+            raise ExchangeError("The exchange is away; try again.")
+        if name in PLACES.values() and self.ticks.now > self.until + 0.5:
+            return name.rpartition("/")[2].encode()
+        return super().get(name, limit)
+
+
+def test_an_exchange_that_is_away_at_the_deadline_loses_nobody(tmp_path: Path) -> None:
+    ticks = Ticks()
+    box = mailbox(Away(ticks, until=8.0), tmp_path, ticks)
+    assert box.collect(AwaitedMessages.within(5.0, "round 1", PLACES, 10, bytes.decode)) == []
+
+
+def test_an_exchange_that_stays_away_ends_the_wait_without_a_loss(tmp_path: Path) -> None:
+    ticks = Ticks()
+    box = mailbox(Away(ticks, until=1e9), tmp_path, ticks)
+    with pytest.raises(ExchangeError, match="away"):
+        box.collect(AwaitedMessages.within(5.0, "round 1", PLACES, 10, bytes.decode))
+    assert ticks.now < 20.0

@@ -2,8 +2,10 @@
 
 import json
 import re
+import shutil
+from contextlib import suppress
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
@@ -11,17 +13,20 @@ from uuid import UUID
 import pytest
 from prefect import State
 from prefect.client.orchestration import get_client
+from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Pending, Running, Scheduled
 
 from consortium.base.lock import only_one
-from consortium.coordinator.deploy import not_covered
+from consortium.coordinator.deploy import deploy, not_covered
+from consortium.coordinator.run_folder import claim_run
 from consortium.engine.clock import Clock
 from consortium.errors import ConfigurationError, OutputError
 from consortium.membership.consent import withdraw
 from consortium.membership.keys import load_identity
+from flows import polling
 from flows.deployment import scheduled_study
-from tests.support.office import OFTEN, TODAY, YEARLY, Office
+from tests.support.office import OFTEN, TODAY, YEARLY, Office, once
 from tests.support.prefect_server import Server, free_port
 
 
@@ -38,6 +43,7 @@ def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: O
     (why,) = {why for _, why in office.states() if "no run left" in why}
     assert why.startswith("not opened: north has no run left of the 1 that it allowed")
     assert all(f"{site} has no run left" in why for site in office.local.study.sites)
+    assert (why,) in office.server.once_there(f"SELECT message FROM log WHERE message = '{why}'")
 
     office.consent(runs=9, until=date(2026, 4, 30))
     ended = "east gave an approval that ended on 2026-04-30"
@@ -197,3 +203,91 @@ def test_without_a_server_there_is_one_sentence(
     monkeypatch.delenv("PREFECT_API_URL")
     with pytest.raises(ConfigurationError, match="set PREFECT_API_URL"):
         office.serve(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_deployment_that_the_server_lost_is_made_again(paused: bool, office: Office) -> None:
+    looks: list[int] = []
+    lost: list[UUID] = []
+
+    def stop() -> bool:
+        looks.append(0)
+        assert len(looks) < 50
+        with get_client(sync_client=True) as client, suppress(ObjectNotFound):
+            known = client.read_deployment_by_name("scheduled-study/small")
+            if len(looks) == 2 and paused:
+                client.pause_deployment(known.id)
+            if len(looks) == 4:
+                lost.append(known.id)
+                client.delete_deployment(known.id)
+            elif lost and known.id not in lost:
+                assert known.paused is paused
+                client.delete_deployment(known.id)
+                return True
+        return False
+
+    deploy(office.record(), office.desk, stop)
+    assert len(looks) == 5
+
+
+@pytest.mark.slow
+def test_a_date_without_enough_sites_is_tried_again_and_opens_one_run(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polling, "_AGAIN", timedelta(seconds=2))
+    office.consent(runs=1)
+    office.local.absent = {"south"}
+
+    def come(states: list[tuple[str, str]]) -> None:
+        if len(states) == 2:
+            office.local.absent = set()
+
+    office.serve(3, cron=once(), on_demand=False, again=timedelta(minutes=5), look=come)
+    names = [name for name, _ in office.opened()]
+    assert names == ["Failed", "Failed", "Completed"]
+    assert office.runs() == ["small-0001", "small-0002", "small-0003"]
+    out = office.place.files.out
+    assert [path.name for path in sorted(out.glob("[0-9]*"))] == ["0001"]
+    assert "absent: Too few sites were ready" in office.opened()[0][1]
+    for name in office.local.study.sites:
+        entries = office.local.agent(name).site.ledger.entries()
+        runs = {entry.charge.run for entry in entries if entry.event == "spend"}
+        assert runs == {"small-0003"}
+
+
+@pytest.mark.slow
+def test_a_date_is_tried_again_only_for_the_stated_time(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polling, "_AGAIN", timedelta(seconds=2))
+    office.consent(runs=1)
+    office.local.absent = {"south"}
+    office.serve(1, cron=once(), on_demand=False)
+    office.serve(2, order=1, on_demand=False, told="no date of the schedule")
+    assert [name for name, _ in office.opened()] == ["Failed"]
+
+
+@pytest.mark.slow
+def test_a_service_that_lost_its_output_opens_no_run_beside_the_open_one(office: Office) -> None:
+    office.consent(runs=2)
+    whole, out = office.desk, office.place.files.out / "0001"
+
+    def pause(seconds: float) -> None:
+        if (out / "transcript" / "round-00001.json").exists():
+            raise Killed
+        whole.clock.pause(seconds)
+
+    office.desk = replace(whole, clock=Clock(whole.clock.now, pause))
+    with pytest.raises(Killed):
+        office.serve(1, order=1)
+    shutil.rmtree(office.place.files.out)
+    office.desk = whole
+    office.serve(2, order=1, told="is open on the exchange")
+    assert office.runs() == ["small-0001"]
+    assert office.opened()[1:] == []
+    assert str(office.place.root) not in str(office.states())
+    keys = {"centre": load_identity(office.place.files.keys).public}
+    claim_run(out, office.local.study, office.exchange, keys, "small-0001")
+    office.serve(3, order=1, told="is complete")
+    assert office.runs() == ["small-0001"]

@@ -68,7 +68,7 @@ def _fails(root: Path, *, absent: bool) -> None:
         (
             True,
             SiteError,
-            f"site. It was at opening the run, waiting for {', '.join(SITES)} (present)",
+            f"absent. It was at opening the run, waiting for {', '.join(SITES)} (present)",
         ),
         (False, OSError, "software. It was at showing progress."),
     ],

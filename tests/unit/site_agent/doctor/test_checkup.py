@@ -93,7 +93,7 @@ def test_a_healthy_site(folder: Path) -> None:
     assert {name for name, check in found.items() if check.state != "ok"} == set()
     assert list(found) == [
         *("configuration", "policy", "keys", "disk", "software", "data set", "participants"),
-        *("ledger", "modes", "exchange", "clock", "heads", "folder", "version", "study"),
+        *("ledger", "modes", "engine", "exchange", "clock", "heads", "folder", "version", "study"),
     ]
     assert "3 subjects with 3 images" in found["data set"].message
     assert "2 lines," in found["ledger"].message
@@ -225,15 +225,6 @@ def test_a_clock_that_is_off(off: int, state: str, folder: Path) -> None:
     assert check.state == state
     if state != "ok":
         assert f"differ by {abs(off)} s" in check.message
-
-
-def test_the_exchanges_own_time_can_be_given(folder: Path) -> None:
-    found = _found(folder, now=lambda: 1000.0, arrival=lambda name: 1000.0)
-    assert found["clock"].state == "ok"
-    assert (
-        _found(folder, token="t1", now=lambda: 1000.0, arrival=lambda _: 0.0)["clock"].state
-        == "fail"
-    )
 
 
 def test_a_clock_before_the_ledgers_last_line(folder: Path) -> None:
@@ -388,3 +379,18 @@ def test_no_fault_of_its_own_stops_it(folder: Path) -> None:
     check = _found(folder, free=broken)["disk"]
     assert check.state == "fail"
     assert "RuntimeError: no disk" in check.message
+
+
+@pytest.mark.parametrize(
+    ("engine", "state"),
+    [
+        ({"engine": "processes"}, "ok"),
+        ({"engine": "dask", "engine_address": "tcp://127.0.0.1:9"}, "fail"),
+    ],
+)
+def test_an_engine_that_does_not_compute_is_named(
+    engine: dict[str, str], state: str, folder: Path
+) -> None:
+    SiteConfig.load(folder).model_copy(update=engine).save(folder)
+    check = _found(folder)["engine"]
+    assert check.state == state, check.message
