@@ -55,6 +55,7 @@ def draw(result: Any, path: Path) -> None:
     except (AttributeError, ConsortiumError):
         tables = [pd.DataFrame(table) for table in result.tables.values()]
         bounded = [table for table in tables if any(x.endswith("low") for x in table.columns)]
+        bounded.sort(key=lambda table: "statistic" not in table)
         results = [table for table in tables if {"coefficient", "weight"} & {*table.columns}]
         _draw_table((bounded + results)[0], path)
 
@@ -79,6 +80,8 @@ def _draw_table(table: pd.DataFrame, path: Path) -> None:
     name = "entry" if "entry" in table else table.columns[0]
     shown = table[table[value].notna()].iloc[::-1].reset_index(drop=True)
     labels = [f"{each:.3g}" if isinstance(each, float) else str(each) for each in shown[name]]
+    if "statistic" in shown:
+        labels = [f"{a}: {b}" for a, b in zip(labels, shown["statistic"], strict=True)]
     figure, axis = plt.subplots(figsize=(6.4, 0.8 + 0.34 * len(shown)), layout="constrained")
     axis.axvline(0, color=OTHER, linewidth=1)
     if low in shown and high in shown:

@@ -74,7 +74,12 @@ def answer(
         lengths,
         epsilon,
     )
-    session = Session(made)
+    return carry_out(made, sites, rng)
+
+
+def carry_out(plan: Plan, sites: Sequence[ArrayData], rng: np.random.Generator) -> Result:
+    """Run a planned study over sites in memory, with noise of the planned deviation."""
+    session = Session(plan)
     while session.pending is not None:
         _round(session, sites, rng)
     assert session.result is not None

@@ -14,6 +14,7 @@ from consortium.algorithms.average import Average
 from consortium.algorithms.base import AnalysisPlan
 from consortium.algorithms.cca.centre import Cca
 from consortium.algorithms.coordinate.centre import Coordinate
+from consortium.algorithms.describe.centre import Describe
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.group_ica.centre import GroupIca
 from consortium.algorithms.histogram import Histogram
@@ -31,6 +32,7 @@ REGISTRY: Mapping[str, type[AnalysisPlan[Any]]] = MappingProxyType(
         "average": Average,
         "cca": Cca,
         "coordinate": Coordinate,
+        "describe": Describe,
         "histogram": Histogram,
         "glm": Glm,
         "group_ica": GroupIca,

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, field_validator
 from scipy.special import ndtri
 
@@ -31,6 +30,7 @@ from consortium.algorithms.base import (
     SiteData,
     Table,
 )
+from consortium.algorithms.describe.kernels.bins import bins_of
 from consortium.base.formatting import number
 from consortium.errors import StudyError
 from consortium.kernels.simplex import project_to_simplex
@@ -38,8 +38,6 @@ from consortium.privacy.bounds import Bound
 from consortium.views.base import ViewName
 
 _VIEWS = (("x", 4), ("y", 1))  # the examples' views
-_ROUNDING = 2.0**-25
-"""Twice the largest rounding error of float32 from -1 to 1, as a fraction of that interval."""
 
 
 class HistogramParameters(AnalysisParameters):
@@ -75,27 +73,6 @@ def _bin_shares(plan: "Histogram", data: SiteData, query: Query, bound: Bound) -
     places = bins_of(np.clip(entries, -1.0, 1.0), plan.edges)
     shares: Array = bound.norm * (np.bincount(places, minlength=len(plan.edges) - 1) / len(places))
     return shares
-
-
-def bins_of(entries: Array, edges: Array) -> NDArray[np.int64]:
-    """Return the bin of each entry, counted from 0.
-
-    A bin contains its lower edge, and the last bin also its upper one. A site stores entries as
-    float32, so a value at an edge may come back slightly below it. Entries that float32 cannot
-    distinguish from an edge count as on the edge.
-
-    Parameters
-    ----------
-    entries : array
-        Between -1 and 1, which mean the first and the last edge.
-    edges : array, length K + 1
-        In the column's own unit.
-    """
-    low = float(edges[0])
-    high = float(edges[-1])
-    values = low + (entries + 1.0) / 2.0 * (high - low)
-    places = np.searchsorted(edges, values + _ROUNDING * (high - low), side="right") - 1
-    return np.clip(places, 0, len(edges) - 2).astype(np.int64)
 
 
 class Histogram(AnalysisPlan[HistogramParameters]):

@@ -3,6 +3,8 @@
 import math
 from datetime import datetime
 
+_THOUSAND = 1e3
+_MILLION = 1e6
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -12,8 +14,15 @@ def count(many: int, what: str) -> str:
 
 
 def number(value: float) -> str:
-    """Write a number for people: three digits, and infinity as a word."""
-    return "infinite" if math.isinf(value) else f"{value:.3g}"
+    """Write a number for people: three digits, and infinity as a word.
+
+    From a thousand to a million it has no exponent: 5,740.
+    """
+    if math.isinf(value):
+        return "infinite"
+    short = f"{value:.3g}"
+    large = _THOUSAND <= abs(float(short)) < _MILLION
+    return f"{float(short):,.0f}" if large else short
 
 
 def power_of_ten(value: float) -> str:

@@ -1,0 +1,1 @@
+"""Counts, means, deviations, quantiles and missing values of columns, by group."""

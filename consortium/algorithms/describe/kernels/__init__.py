@@ -1,0 +1,1 @@
+"""Numerical functions of `describe` only: arrays in, arrays out."""
