@@ -259,7 +259,7 @@ def two_bundles_to_two_sites(stage: Stage) -> bool:
     instead=always(True),
 )
 def share_of_another_holder(stage: Stage) -> bool:
-    """Hands a site, for a site that works for it, another share than the one which that signed."""
+    """Hands a site a share of an accomplice's seed which the accomplice did not sign."""
     wire = Wire()
     keys = bundle_of(wire.hub, {s: party.setup.advertise(b"") for s, party in wire.parties.items()})
     sent = {site: party.setup.receive_keys(keys) for site, party in wire.parties.items()}

@@ -146,7 +146,7 @@ def _rotated(place: DemoFolders, members: Roster) -> Roster:
     instead=nothing,
 )
 def yes_under_a_replaced_key(stage: Stage) -> bool:
-    """Runs a study that was approved under a key of the consortium which it replaced since."""
+    """Runs a study that was approved under a consortium's key that was replaced since then."""
     place, members = papers(stage.root)
     old = _yes(place)
     place.files.study.write_text(PLAIN.replace("study: small", "study: other"))
@@ -167,7 +167,7 @@ def _present_key(_real: object) -> property:
     instead=_present_key,
 )
 def rotation_that_forgets(stage: Stage) -> bool:
-    """Changes the consortium's key, and begins a second run under an approval of one in all."""
+    """Changes the consortium's key, and begins a second run under an approval of a single run."""
     place, members = papers(stage.root)
     _begin(stage, place, _yes(place), 1)
     _rotated(place, members)

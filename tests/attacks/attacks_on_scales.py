@@ -96,7 +96,7 @@ def whitening_that_makes_one_person_a_refusal(stage: Stage) -> bool:
     instead=_unguarded,
 )
 def network_sure_of_itself(stage: Stage) -> bool:
-    """Asks for gradients at weights of 1e153 behind which the error is 1e-165."""
+    """Asks for gradients at a weight of 1e153, at which the prediction's error is 1e-165."""
     hidden, last = [0.0, 1e153], [-380.0, 0.0]  # bias and weight of either layer
     query = Query("network", "network_gradient", {"parameters": np.array([*hidden, *last])})
     bound = Bound(1e-13)

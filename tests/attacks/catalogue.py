@@ -48,15 +48,15 @@ UNGUARDED = (
         "Answers with invented numbers.",
         "Under masks no party sees whether a site respects its public bound. The site can move a "
         "sum by any numbers, not only by its share of the participants. It does so blindly, since "
-        "its message is fixed before any party can compute the others' sum, and its manifest "
-        "stays. Where vectors are open, the bound and its share limit it.",
+        "its message is fixed before any party can compute the others' sum, and its signed "
+        "manifest binds it. Where vectors are open, the bound and its share limit it.",
     ),
     Row(
         "two-tongues-among-friends",
         "site",
         "Tells the centre one model and a neighbour that works with it another.",
         "Honest neighbours sign the answers that they received, so a site that sent them or the "
-        "centre another answer is named. Two sites that work together omit it. No party can check "
+        "centre another answer is named. A site that works with it signs nothing. No party can check "
         "whether an answer follows from the received ones: each is a number within the public "
         "bound that its site could have sent anyway, as in invented-data. Answers of the last "
         "round have no further use. Privacy loss does not depend on received answers.",
