@@ -34,6 +34,7 @@ STYLES = {
     "whitened": "C6D-",
     "dp-fm": "C4x-",
     "objPert": "C5+-",
+    "DPdisPCA": "C5x-",
     "random": "C7-.",
     "bare": "k--",
     "pp": "C0o-",

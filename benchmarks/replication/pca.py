@@ -39,12 +39,14 @@ from benchmarks.timing import command, show
 from consortium.algorithms.base import Array, Query
 from consortium.algorithms.pca.centre import Pca
 from consortium.privacy.bounds import Bound
+from consortium.privacy.gdp import mu_of
 from consortium.simulation.array_data import ArrayData
 
 SITES, DELTA, BOUND = 10, 0.01, Bound(1.0, cone=True)
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 DELTAS = (1e-8, 1e-6, 1e-4, 1e-2)
-KEYS = (*SCHEMES, "published", "printed")
+RIVALS = ("published", "DPdisPCA")
+KEYS = (*SCHEMES, *RIVALS, "printed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,32 @@ def published(
     return eigh(matrix, subset_by_index=(size - components, size - 1))[1]
 
 
+def square_roots(
+    moments: Moments, components: int, mu: float, generator: np.random.Generator
+) -> Array:
+    """Run DPdisPCA (Imtiaz and Sarwate, 2018), the rival of figure 4.1.
+
+    Each site adds noise to its second moment for all of μ, and sends the partial square root of
+    rank K. The centre takes the leading eigenvectors of the mean of their products. A site's
+    sensitivity is √2/N_s, as that of `printed.moment_epsilon`.
+    """
+    people = moments.people
+    total = np.zeros((len(people), len(people)))
+    for part in np.array_split(people, SITES, axis=1):
+        count = part.shape[1]
+        matrix = noisy_moment(part, math.sqrt(2.0) / count / mu, generator)
+        root = leading(matrix, components)
+        total += count / moments.count * (root @ root.T)
+    return eigh(total, subset_by_index=(len(total) - components, len(total) - 1))[1]
+
+
+def leading(matrix: Array, rank: int) -> Array:
+    """Return the partial square root, D x rank, of a symmetric matrix's positive part."""
+    size = len(matrix)
+    values, vectors = eigh(matrix, subset_by_index=(size - rank, size - 1))
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
 def ours(
     moments: Moments, k: int, scheme: str, epsilon: float, delta: float, g: np.random.Generator
 ) -> Array:
@@ -151,6 +179,7 @@ def scores(problem: Problem, count: int, epsilon: float, delta: float) -> dict[s
         sound = math.sqrt(2.0) / published_ratio(epsilon, delta, SITES, 1)
         bases["published"] = published(moments, k, sound / count, g)
         bases["printed"] = published(moments, k, 1 / classical(epsilon, delta) / count, g)
+        bases["DPdisPCA"] = square_roots(moments, k, mu_of(epsilon, delta), g)
         for key, basis in bases.items():
             found[key].append(moments.energy(basis))
     return {key: np.array(values) for key, values in found.items()}
@@ -161,9 +190,10 @@ def lost(found: Found, key: str) -> Array:
     return found["none"] - found[key]
 
 
-def figure(chosen: list[Problem]) -> tuple[list[Any], list[Any], list[Point]]:
-    """Return rows of the table, panels (an axis a row), and points to compare."""
-    rows, drawn, audit = [], [], []
+def figure(chosen: list[Problem]) -> tuple[list[Any], list[Any], dict[str, list[Point]]]:
+    """Return rows of the table, panels (an axis a row), and points to compare with each rival."""
+    rows, drawn = [], []
+    audit: dict[str, list[Point]] = {rival: [] for rival in RIVALS}
     lines: dict[str, dict[str, tuple[float, ...]]] = {
         p.name: {"ε": EPSILONS, "N": tuple(map(float, p.sizes)), "δ": DELTAS} for p in chosen
     }
@@ -179,7 +209,8 @@ def figure(chosen: list[Problem]) -> tuple[list[Any], list[Any], list[Point]]:
             fixed = f"N = {problem.sizes[-1]:,}" if axis == "ε" else "ε = 1"
             title = f"{problem.name}, D = {len(problem.people)}, K = {problem.components}, {fixed}"
             drawn.append(Panel(title, axis, points).curves())
-            audit += Panel(problem.name, axis, points).compared(error=lost)
+            for rival, found_points in audit.items():
+                found_points += Panel(problem.name, axis, points).compared(rival, error=lost)
     return rows, drawn, audit
 
 
@@ -193,7 +224,8 @@ def main(wheel: Path | None = None) -> None:
     )
     show_moment_costs("4.1", EPSILONS, DELTA, SITES)
     print(panels("pca", drawn, "captured energy", yscale="linear"))
-    print(verdict(audit))
+    for rival, points in audit.items():
+        print(f"{rival}: {verdict(points)}")
 
 
 if __name__ == "__main__":
