@@ -8,6 +8,7 @@ it, figure 8.2 is left out.
 """
 
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -153,7 +154,7 @@ def crime(wheel: Path) -> list[Panel]:
     """Return the panels of figure 8.2: f_D(w) over ε, N and δ."""
     x, y = read_crime(wheel)
     count = len(y)
-    lines = {
+    lines: dict[str, Sequence[tuple[float, Mapping[str, Array]]]] = {
         "ε": [(e, crime_scores(x, y, count, e, CRIME_DELTA)) for e in EPSILONS],
         "N": [(n, crime_scores(x, y, n, 1.0, CRIME_DELTA)) for n in (500, 1_000, count)],
         "δ": [(d, crime_scores(x, y, count, 1.0, d)) for d in DELTAS],
