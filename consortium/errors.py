@@ -56,6 +56,12 @@ class TableError(DataError):
         self.line = line
 
 
+class NotReleasedError(DataError, AttributeError):
+    """A result does not have the map, table or number that is asked for."""
+
+    code = "not-released"
+
+
 class PrivacyError(ConsortiumError):
     """The request would promise less privacy than the study, the site or the mathematics allow."""
 

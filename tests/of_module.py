@@ -26,6 +26,8 @@ BY_HAND = {
     "consortium/base/printable.py": ("tests/end_to_end/test_printable.py",),
     "consortium/coordinator/new_study_tables.py": ("tests/end_to_end/test_new_study.py",),
     "consortium/coordinator/open_cohort.py": ("tests/end_to_end/test_open_networks.py",),
+    "consortium/coordinator/open_runs.py": ("tests/protocol/test_lost_folder.py",),
+    "flows/reporter.py": ("tests/unit/flows/test_outage.py", "tests/unit/flows/test_public.py"),
     "consortium/report/coefficients.py": ("tests/unit/coordinator/test_contrast.py",),
     "site_agent/chart.py": ("tests/end_to_end/test_site_zscores.py",),
     "site_agent/zscores.py": ("tests/end_to_end/test_site_zscores.py",),

@@ -66,7 +66,7 @@ def open_runs(exchange: Exchange, study: str, keys: Mapping[str, bytes]) -> list
 def _has_ended(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> bool:
     try:
         return read_end(exchange, run, keys) is not None
-    except (ProtocolError, OversizedError):  # of an earlier key, or not the centre's
+    except (ProtocolError, OversizedError):  # signed by an earlier key or another party
         return True
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from consortium.errors import DataError
+from consortium.errors import NotReleasedError
 from consortium.python.estimator import PrivateEstimator
 from consortium.python.scratch import Img, Imgs, ParticipantTable, is_array, participant_table
 from consortium.space.grid import TEMPLATE
@@ -273,7 +273,7 @@ class PrivatePCA(_Components):
         """Released directions of an array's columns, of norm one: K x D."""
         table = self._loadings
         if table is None:
-            raise DataError("The fit was of images; their maps are components_img_.")
+            raise NotReleasedError("The fit was of images; their maps are components_img_.")
         return np.asarray(table.drop(columns="entry").to_numpy(dtype=np.float64).T)
 
     @property

@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from consortium.errors import DataError, StudyError
+from consortium.errors import DataError, NotReleasedError, StudyError
 from consortium.python.estimator import HERE, PrivateEstimator
 from consortium.python.scratch import (
     MAP,
@@ -223,8 +223,10 @@ class PrivateGLM(PrivateEstimator):
     def effects_(self) -> DataFrame:
         """Effect, error, t, p, q and interval of every outcome, a line each."""
         check_is_fitted(self, "result_")
-        (name,) = [each for each in self.result_.tables if each.startswith("contrast")]
-        return self.result_.tables[name]
+        names = [each for each in self.result_.tables if each.startswith("contrast")]
+        if len(names) != 1:
+            raise NotReleasedError("The fit was of images; its maps are those of contrast().")
+        return self.result_.tables[names[0]]
 
     def contrast(self, stat: str = "t") -> nib.Nifti1Image:
         """Map of the contrast.

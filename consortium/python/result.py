@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from consortium.algorithms import REGISTRY
 from consortium.base.atomic import DAMAGED
-from consortium.errors import DataError, OutputError
+from consortium.errors import DataError, NotReleasedError, OutputError
 from consortium.python.privacy import Privacy, privacy_of
 from consortium.python.scratch import is_surface
 from consortium.report.bids import label
@@ -104,7 +104,7 @@ class StudyResult:
     >>> result.contrast("patients")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    consortium.errors.DataError: The result has no map of stat 't' of contrast 'patients'; it ...
+    consortium.errors.NotReleasedError: The result has no map of stat 't' of contrast ...
     """
 
     privacy: Privacy
@@ -119,7 +119,7 @@ class StudyResult:
 
         Raises
         ------
-        DataError
+        NotReleasedError
             If the study released none, or of several views.
         """
         stored = self._components.image
@@ -161,7 +161,7 @@ class StudyResult:
 
         Raises
         ------
-        DataError
+        NotReleasedError
             If it released none.
         """
         table = self._table("connectivity")
@@ -182,7 +182,7 @@ class StudyResult:
 
         Raises
         ------
-        DataError
+        NotReleasedError
             If there is none, or more than one.
         """
         found = [
@@ -225,7 +225,7 @@ class StudyResult:
 
         Raises
         ------
-        DataError
+        NotReleasedError
             If the study has no tables of all coefficients.
         StudyError
             If the formula has other terms, or a level or outcome is unknown.
@@ -268,7 +268,7 @@ class StudyResult:
 
         Raises
         ------
-        DataError
+        NotReleasedError
             If the study released no components.
         """
         from nilearn.maskers import NiftiMapsMasker, SurfaceMapsMasker  # costs seconds
@@ -316,7 +316,7 @@ class StudyResult:
 
         Raises
         ------
-        DataError
+        NotReleasedError
             As `components_img_`.
         """
         return self._only(self._names_of_components, "image of components")
@@ -331,13 +331,13 @@ class StudyResult:
 
     def _only(self, found: Sequence[str], what: str) -> str:
         if not found and self.bare:
-            raise DataError(
+            raise NotReleasedError(
                 f"The result's maps are on the mesh {self.bare}, whose surfaces are in no package; "
                 "open it with open_result(path, surfaces=(left, right)), a .surf.gii file of each "
                 "hemisphere."
             )
         if len(found) != 1:
-            raise DataError(
+            raise NotReleasedError(
                 f"The result has {len(found) or 'no'} {what}; it has the images "
                 f"{', '.join(found or self.images) or 'of none'}."
             )
@@ -346,7 +346,7 @@ class StudyResult:
     def _table(self, name: str) -> DataFrame:
         if name not in self.tables:
             known = ", ".join(sorted(self.tables)) or "none"
-            raise DataError(f"The result has no table '{name}'; it has {known}.")
+            raise NotReleasedError(f"The result has no table '{name}'; it has {known}.")
         return self.tables[name]
 
 

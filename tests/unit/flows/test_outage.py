@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import (
+    PREFECT_API_REQUEST_TIMEOUT,
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    temporary_settings,
+)
 
 from consortium.algorithms.base import Result
 from consortium.engine.clock import Clock
@@ -54,7 +59,10 @@ def agents_at_work(local: LocalConsortium) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_a_prefect_that_hangs_during_a_run_loses_nobody(tmp_path: Path, server: Server) -> None:
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_prefect_that_hangs_during_a_run_loses_nobody(
+    comes_back: bool, tmp_path: Path, server: Server
+) -> None:
     text = STUDY.replace("join: 4, answer: 4", "join: 6, answer: 6, ready: 20")
     local = LocalConsortium(build(tmp_path / "place", text=text, dropouts=1))
     local.ticks = RealTime()
@@ -70,11 +78,16 @@ def test_a_prefect_that_hangs_during_a_run_loses_nobody(tmp_path: Path, server: 
 
     def publish(_: Plan, rounds: list[Round], __: Result) -> PublishedTexts:
         survivors.extend(done.survivors for done in rounds)
-        answers.set()
+        if comes_back:
+            answers.set()
         return PublishedTexts("summary")
 
     began = server.now()
-    with hostile_prefect(server, hang) as api, temporary_settings({PREFECT_API_URL: api.url}):
+    soon = {} if comes_back else {PREFECT_API_REQUEST_TIMEOUT: 1.0, PREFECT_CLIENT_MAX_RETRIES: 0}
+    with (
+        hostile_prefect(server, hang) as api,
+        temporary_settings({PREFECT_API_URL: api.url, **soon}),
+    ):
         try:
             with agents_at_work(local):
                 StudyFlow(local.centre(), Outputs(publish, lambda _done, _all: None)).run()
@@ -84,6 +97,8 @@ def test_a_prefect_that_hangs_during_a_run_loses_nobody(tmp_path: Path, server: 
     assert len(survivors) == 3
     assert set(survivors) == {tuple(range(len(SITES)))}
     assert "continuing without" not in local.said("centre")
+    if not comes_back:
+        return
     kept = server.written_since(began)
     assert "the result is published" in kept
     assert f"waiting for {SLOW}" in kept
