@@ -114,7 +114,7 @@ def left_out(
         bool, typer.Option("--confirm", help="Record the table although it lacks participants.")
     ] = False,
 ) -> None:
-    """Count participants in the left-out table, and those of the last run's table not in it."""
+    """Count participants in the left-out table, and those who were in it at the last run only."""
     from consortium.base.formatting import count
     from consortium.membership.keys import load_identity
     from site_agent.approval.folder_states import FolderStates
