@@ -217,7 +217,7 @@ class StudyFlow:
         # A synchronous run with heartbeats is padded to whole seconds; the rounds are its pulse.
         known = tags("consortium", context.study.algorithm)
         settings = {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
-        # A server that can't be told the end of a published study does not undo it.
+        # A server that can't be informed of the end of a published study does not undo it.
         with known, without_logs(settings), suppress(*UNHEARD):
             # As a state: a result would be unpickled from wherever the API's answer points.
             consortium_study(context.study.study, context.run, return_state=True)
