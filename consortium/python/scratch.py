@@ -85,7 +85,10 @@ def lay_out(
     start_derivatives(folder, "Images of one data set", labels, as_text(columns or {}, len(people)))
     for label, runs in zip(labels, people, strict=True):
         if not series and len(runs) > 1:
-            raise DataError(f"Participant {int(label)} has {len(runs)} images; give one for each.")
+            raise DataError(
+                f"Each participant must have one image, and participant {int(label)} has "
+                f"{len(runs)}. Give one."
+            )
         func = folder / f"sub-{label}" / "func"
         func.mkdir(parents=True)
         for number, run in enumerate(runs, start=1):

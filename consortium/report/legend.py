@@ -93,8 +93,8 @@ def _networks(path: Path) -> NamedNetworks:
     many = maps.shape[3] if maps.ndim == 4 else 1
     if sorted(names) not in (list(range(many)), list(range(1, many + 1))):
         raise DataError(
-            f"The names {table_of(path)} don't number the {many} maps of {path.name}; give one "
-            "line for each map, in the maps' order."
+            f"{table_of(path)} must have one line for each of the {many} maps of {path.name}, "
+            "numbered in the maps' order. Correct the table."
         )
     return NamedNetworks(path, [names[k] for k in sorted(names)])
 

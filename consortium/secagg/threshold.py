@@ -61,8 +61,8 @@ def threshold(sites: int, colluding: int, dropouts: int) -> int:
     possible = most_dropouts(sites, colluding)
     if dropouts > possible:
         raise StudyError(
-            f"{sites} sites with {colluding} colluding can't lose {dropouts} and still sum "
-            f"securely; allow at most {possible} dropouts."
+            f"dropouts must be at most {possible} with {sites} sites and colluding_sites of "
+            f"{colluding}, got {dropouts}. Lower dropouts, or add sites."
         )
     honest = sites - colluding
     return colluding + max(honest * dropouts // (dropouts + 1), honest // 2) + 1

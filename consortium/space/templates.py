@@ -112,7 +112,9 @@ def read_surface_templates(
     else:
         values = _of_cifti(path, mesh, at_home)
     if not np.isfinite(values).all():
-        raise DataError(f"The templates {path} lack a number on the study's cortex; repair them.")
+        raise DataError(
+            f"The templates {path} must be finite everywhere on the study's cortex. Repair them."
+        )
     if regions is not None:
         values = np.asarray(regions.weights @ values, dtype=np.float32)
     check_varied(values, path)

@@ -17,7 +17,7 @@ from consortium.privacy.gdp import TWO_READERS
 from consortium.study.plan import Plan, with_fewest
 from consortium.study.spec import how_checked
 
-HEADS = ("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ in all")
+HEADS = ("stage", "statistic", "rounds", "numbers", "bound per unit", "noise σ, total")
 """Of `Outlook.rows`."""
 
 
@@ -73,7 +73,7 @@ class Outlook:
         """The forecast, or without one the noise of a stage compared with the bound of a part."""
         return self.forecast or tuple(
             Expectation(
-                f"noise in '{each.stage}' over the bound of a participant's part",
+                f"noise in '{each.stage}' relative to one participant's bound",
                 each.sigma_aggregate / each.bound,
                 rises=False,
             )

@@ -247,8 +247,8 @@ class Study(Section):
         if REGISTRY[self.algorithm].needs_means and not self.features and data.detrend != "none":
             raise FieldError(
                 "data.detrend",
-                f"{data.detrend!r} takes every subject's mean away, which is what "
-                f"{self.algorithm} asks for; set detrend: none",
+                f"must be none, because {self.algorithm} estimates the mean that "
+                f"{data.detrend!r} removes",
             )
         if privacy.unit == "timepoint" and data.volumes is not None:
             raise FieldError(

@@ -114,6 +114,6 @@ def decoded(said: Any) -> dict[str, Any]:
         return {"files": files, "listing": said["listing"]}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RelayError(
-            "The message over vantage6 is not a message of the relay; have all nodes allow one "
-            "image."
+            "The message over vantage6 is not a message of the relay. Have all nodes allow the "
+            "same image."
         ) from error

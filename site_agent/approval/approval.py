@@ -195,8 +195,8 @@ def retire_record(folder: Path, identity: Identity, study: str) -> None:
     """
     known = {path.stem: path for path in (folder / APPROVED).glob("*.json")}
     if study not in known:
-        names = ", ".join(sorted(known)) or "no study"
-        raise StudyError(f"'{study}' is not approved here, where {names} is; correct the name.")
+        names = ", ".join(sorted(known)) or "none"
+        raise StudyError(f"'{study}' is not an approved study ({names}). Correct the name.")
     try:
         path = known[study]
         write_bytes(_aside(path, path.read_bytes()), path.read_bytes())

@@ -178,8 +178,8 @@ class Inspection:
         if opened := open_vectors(self.study):
             out.print(opened, soft_wrap=True)
         out.print(
-            f"The ledger's total is ε = {before} before and ε = {after} after one run against the "
-            f"coalition, of {total:g} allowed at δ = {delta:g}; against outsiders ε = "
+            f"At δ = {delta:g} the ledger's total against the coalition is ε = {before} before and "
+            f"ε = {after} after one run, and {total:g} is allowed. Against outsiders it is ε = "
             f"{outside[0]} before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
             soft_wrap=True,
         )

@@ -65,7 +65,7 @@ def show_ledger(
         bool, typer.Option("--json", help="Print all lines and the hash chain as JSON.")
     ] = False,
     verify: Annotated[
-        Path | None, typer.Option(help="File to check that --json printed, of any site.")
+        Path | None, typer.Option(help="Saved output of --json to check, from any site.")
     ] = None,
     accept: Annotated[
         bool,
@@ -111,10 +111,10 @@ def show_ledger(
 def left_out(
     folder: Folder = Path(),
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="Record a table that names fewer participants.")
+        bool, typer.Option("--confirm", help="Record the table although it lacks participants.")
     ] = False,
 ) -> None:
-    """Count the participants in the site's left-out table, and those who are missing there."""
+    """Count participants in the left-out table, and those who were in it at the last run only."""
     from consortium.base.formatting import count
     from consortium.membership.keys import load_identity
     from site_agent.approval.folder_states import FolderStates

@@ -178,10 +178,10 @@ class LedgerAnchor:
         missing = self._ledger.lacks(answered)
         if missing:
             raise LedgerError(
-                f"{self._ledger.path} has no line of {missing[0]}, which this site's store of "
-                "messages has answered: the ledger is lost, older or another one; restore the "
-                "newest copy. If there is none, lower the totals in policy.yaml by the cost of "
-                "such studies, and accept the ledger with 'site-agent ledger --accept'."
+                f"{self._ledger.path} has no line of {missing[0]}, although the site's store of "
+                "messages has answers to that run: the ledger is lost, older or another one. "
+                "Restore the newest copy. If there is none, lower the totals in policy.yaml by the "
+                "cost of such studies, and accept the ledger with 'site-agent ledger --accept'."
             )
 
     def _refusal(self, first: str, signed: Head, digest: str | None) -> LedgerError:

@@ -56,10 +56,11 @@ UNGUARDED = (
         "site",
         "Tells the centre one model and a neighbour that works with it another.",
         "Honest neighbours sign the answers that they received, so a site that sent them or the "
-        "centre another answer is named. A site that works with it signs nothing. No party can "
-        "check whether an answer follows from the received ones: each is a number within the "
-        "public bound that its site could have sent anyway, as in invented-data. Answers of the "
-        "last round have no further use. Privacy loss does not depend on received answers.",
+        "centre another answer is named. A neighbour that works with it omits its signature. No "
+        "party can check whether an answer follows from the received ones: each is a number "
+        "within the public bound that its site could have sent anyway, as in invented-data. "
+        "Answers of the last round have no further use. Privacy loss does not depend on received "
+        "answers.",
     ),
     Row(
         "invented-sum-of-numeric-boost",

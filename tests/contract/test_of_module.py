@@ -54,12 +54,12 @@ def test_calls_are_counted_by_test_file_also_in_children_and_threads(tmp_path: P
     test = tmp_path / "test_traced.py"
     test.write_text(
         "import subprocess, sys, threading\n"
-        "from consortium.base.formatting import count\n"
+        "from consortium.base.checkup import free_bytes\n"
         "from consortium.privacy.gdp import compose\n"
         "def test_one():\n"
         "    thread = threading.Thread(target=compose, args=([1.0],))\n"
         "    thread.start(); thread.join()\n"
-        "    code = 'from consortium.base.formatting import number; number(1.0)'\n"
+        "    code = 'from consortium.base.checkup import software; software([])'\n"
         "    subprocess.run([sys.executable, '-c', code], check=True)\n"
     )
     folder = tmp_path / "calls"
@@ -74,10 +74,10 @@ def test_calls_are_counted_by_test_file_also_in_children_and_threads(tmp_path: P
     )
     ((name, called),) = read_calls(folder).items()
     assert name.endswith("test_traced.py")
-    assert "number" in called["consortium/base/formatting.py"]
-    assert "count" not in called["consortium/base/formatting.py"]
+    assert "software" in called["consortium/base/checkup.py"]
+    assert "free_bytes" not in called["consortium/base/checkup.py"]
     assert "compose" in called["consortium/privacy/gdp.py"]
-    assert make_table({name: called})["consortium/base/formatting.py"] == [name]
+    assert make_table({name: called})["consortium/base/checkup.py"] == [name]
 
 
 def test_a_file_that_is_none_of_the_product_is_named(capsys: pytest.CaptureFixture[str]):

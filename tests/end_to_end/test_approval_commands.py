@@ -115,10 +115,10 @@ def test_a_yes_is_taken_back_here_and_on_the_exchange(town: Town) -> None:
     place, _ = town
     folder = ("-f", place.site("east"))
     said = refused("site-agent", "withdraw", "small", *folder)
-    assert "'small' is not approved here, where no study is; correct the name" in said
+    assert "'small' is not an approved study (none). Correct the name" in said
     _approve(place)
     said = refused("site-agent", "withdraw", "../small", *folder)
-    assert "'../small' is not approved here, where small is" in said
+    assert "'../small' is not an approved study (small)" in said
     done = enter("site-agent", "withdraw", "small", *folder)
     assert (done.code, done.out) == (0, "Withdrawn: small is no longer approved.\n")
     assert "approved" not in enter("site-agent", "status", *folder).out

@@ -186,5 +186,5 @@ def test_session_stops_where_survivors_are_too_few_for_the_promise(tmp_path: Pat
 def test_more_dropouts_than_the_threshold_allows_is_a_study_error(tmp_path: Path) -> None:
     text = STUDY.replace("BOOST", "exact").replace("DROPOUTS", "2")
     assert parse_study(text)
-    with pytest.raises(StudyError, match="allow at most 1 dropouts"):
+    with pytest.raises(StudyError, match="dropouts must be at most 1 with"):
         _opened(tmp_path / "place", "exact", 2)

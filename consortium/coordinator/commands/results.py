@@ -182,7 +182,7 @@ def verify(
     credentials: Credentials = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check that a result is the sum of signed contributions: 0 shown, 1 contradicted, 2 open."""
+    """Check that signed contributions add up to a result. Exits with 0: yes, 1: no, 2: open."""
     from consortium.coordinator.verify import Checkup
     from consortium.exchange import open_exchange
 
@@ -234,7 +234,7 @@ def audit(
     trials: Annotated[int, typer.Option(help="Trials a row.", min=1000)] = 200_000,
     as_json: AsJson = False,
 ) -> None:
-    """Try to refute the privacy formulas: the strongest adversary against the real code."""
+    """Try to refute the privacy formulas, by likelihood-ratio tests on the real code's output."""
     import secrets
 
     from consortium.coordinator.console_tables import show_audit

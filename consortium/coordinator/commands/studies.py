@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ServedAt = Annotated[
     str | None,
     typer.Option(
-        help="Address at which people are served --out. Prefect then links to the report."
+        help="Web address under which --out is served. Prefect then links to the report there."
     ),
 ]
 Detected = Annotated[
@@ -105,7 +105,8 @@ def new_study_command(
     study: Annotated[Path, typer.Argument(help="Study file to write; it must not be there yet.")],
     algorithm: Annotated[str, typer.Option(help="group_ica, ica, glm or histogram.")] = "group_ica",
     roster: Annotated[
-        Path | None, typer.Option(help="Roster file: its sites take part unless --sites says.")
+        Path | None,
+        typer.Option(help="Roster file, whose sites take part unless --sites is given."),
     ] = None,
     keys: Annotated[
         Path | None, typer.Option(help="Folder with the consortium's keys, to sign the study also.")
@@ -279,7 +280,7 @@ def dpia_command(
 
     made = _plan(study, subjects, volumes)
     page, text = write_dpia(folder, made, _volumes(made.study, volumes))
-    out.print(f"The assessment is {page}, and to be edited {text.name}; answer its questions.")
+    out.print(f"The assessment is {page}. Answer its questions in {text.name}, the file to edit.")
 
 
 @app.command(rich_help_panel=STUDIES)

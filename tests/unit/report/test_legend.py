@@ -72,7 +72,7 @@ def test_without_files_there_are_no_names(tmp_path):
 
 def test_names_must_number_the_maps(folder):
     (folder / "nets.tsv").write_text("index\tname\n1\tonly\n")
-    with pytest.raises(DataError, match="don't number the 2 maps"):
+    with pytest.raises(DataError, match="one line for each of the 2 maps"):
         read_legend(opened(named(networks="nets.nii.gz"), folder))
 
 

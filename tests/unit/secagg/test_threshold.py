@@ -72,7 +72,7 @@ def test_possible_dropouts(honest: int) -> None:
     most = most_dropouts(honest + 2, 2)
     assert most * (most + 1) < honest <= (most + 1) * (most + 2)
     assert threshold(honest + 2, 2, most) <= honest + 2 - most
-    with pytest.raises(StudyError, match=f"at most {most} dropouts"):
+    with pytest.raises(StudyError, match=f"dropouts must be at most {most} with"):
         threshold(honest + 2, 2, most + 1)
 
 

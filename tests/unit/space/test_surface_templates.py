@@ -55,7 +55,7 @@ def test_maps_that_are_flat_or_lack_numbers_are_named(tmp_path: Path) -> None:
         read_surface_templates(dense, MESH)
     gap = VALUES.copy()
     gap[7, 1] = np.nan
-    with pytest.raises(DataError, match="lack a number on the study's cortex; repair them"):
+    with pytest.raises(DataError, match="must be finite everywhere on the study's cortex"):
         read_surface_templates(written(tmp_path, gap)[0], MESH)
 
 

@@ -56,6 +56,6 @@ def test_what_an_analysis_cannot_foretell_is_told_as_noise_over_a_bound() -> Non
     vars(blind)["forecast"] = ()
     (told,) = blind.expected
     (stage,) = blind.stages
-    assert told.name == f"noise in '{stage.stage}' over the bound of a participant's part"
+    assert told.name == f"noise in '{stage.stage}' relative to one participant's bound"
     assert told.value == stage.sigma_aggregate / stage.bound
     assert blind.verdict == ""

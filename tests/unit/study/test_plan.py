@@ -255,7 +255,7 @@ def test_releases_over_budget_are_refused(monkeypatch):
 def test_unsafe_dropouts_are_refused(boost):
     sites = [f"site-{s}" for s in range(4)]
     study = make_study(sites=sites, boost=boost, colluding_sites=1, dropouts=2)
-    with pytest.raises(StudyError, match="at most 1 dropouts"):
+    with pytest.raises(StudyError, match="dropouts must be at most 1 with"):
         make_plan(study, SHAPE)
     safe = make_study(sites=sites, boost=boost, colluding_sites=1, dropouts=1)
     assert make_plan(safe, SHAPE).minimum == 3

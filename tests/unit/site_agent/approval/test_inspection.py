@@ -135,8 +135,8 @@ def test_an_ordinary_study_qualifies_and_nothing_is_written(place: DemoFolders) 
     text = shown(found)
     assert "3 participants qualify, with 72 volumes." in text
     assert "One run costs ε ≤ 8 against the centre and 1 colluding site" in text
-    assert "ε = 0 before and ε = 8 after one run against the coalition, of 20 allowed" in text
-    assert "against outsiders ε = 0 before and ε = 6.73 after" in text
+    assert "the coalition is ε = 0 before and ε = 8 after one run, and 20 is allowed" in text
+    assert "Against outsiders it is ε = 0 before and ε = 6.73 after" in text
     assert TWO_READERS in text
     assert "second_moment" in text
     assert "rotation" in text

@@ -363,7 +363,7 @@ def test_an_empty_ledger_beside_answers_is_a_lost_one(tmp_path: Path, identity: 
     """With the ledger and all heads gone its people say how to go on; a budget is not fresh."""
     exchange, ledger = MemoryExchange(), Ledger(tmp_path / "l.sqlite")
     anchor = LedgerAnchor(exchange, identity, "east", ledger, None, _Store())
-    with pytest.raises(LedgerError, match=r"has no line of small-0001, which this site's store"):
+    with pytest.raises(LedgerError, match=r"has no line of small-0001, although the site's store"):
         anchor.check()
     anchor.accept()
     assert anchor.check() == 0
