@@ -35,7 +35,11 @@ from consortium.algorithms.describe.forecast import (
     refuse_noisy,
 )
 from consortium.algorithms.describe.kernels.clipping_bias import choose_margin
-from consortium.algorithms.describe.learned import estimate_counts, learn_columns
+from consortium.algorithms.describe.learned import (
+    LEAST_SCALE,
+    estimate_counts,
+    learn_columns,
+)
 from consortium.algorithms.describe.parameters import DescribeParameters
 from consortium.algorithms.describe.result import describe_result
 from consortium.algorithms.describe.site import describe_cells, describe_sums
@@ -50,8 +54,6 @@ _FEWEST_BINS = 8
 _MOST_BINS = 40
 _CURVES = {"relapse": {"time": "x1", "event": "group1", "bins": 4}}
 _VIEWS = (("x", 4), ("group", 2))
-UNCUT = 1e5
-"""Clipping norm without noise, which no participant reaches."""
 
 
 class Describe(AnalysisPlan[DescribeParameters]):
@@ -122,9 +124,10 @@ class Describe(AnalysisPlan[DescribeParameters]):
     @property
     def reach(self) -> float:
         """Clipping norm of a participant's values in learned units."""
+        root = math.sqrt(len(self.entries.numbers))
         if not self.shape.noise:
-            return UNCUT
-        return math.sqrt(len(self.entries.numbers)) + self.margin
+            return 2 * root / LEAST_SCALE  # the largest possible norm
+        return root + self.margin
 
     @property
     def group_sizes(self) -> tuple[float, ...]:

@@ -1,5 +1,6 @@
 """One outlook of a plan: table, sentences and JSON are of the same numbers."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,22 @@ def test_what_an_analysis_cannot_foretell_is_told_as_noise_over_a_bound() -> Non
     assert told.name == f"noise in '{stage.stage}' over the bound of a participant's part"
     assert told.value == stage.sigma_aggregate / stage.bound
     assert blind.verdict == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.123456, "0.123"),
+        (-999.4, "-999"),
+        (999.6, "1,000"),
+        (-5743.2, "-5,740"),
+        (123456.0, "123,000"),
+        (999999.0, "1e+06"),
+        (3.2e7, "3.2e+07"),
+        (1.5e-7, "1.5e-07"),
+        (0.0, "0"),
+        (math.inf, "infinite"),
+    ],
+)
+def test_numbers_have_three_digits_and_no_exponent_up_to_a_million(value, text):
+    assert number(value) == text
