@@ -54,7 +54,7 @@ def test_a_result_is_shown_to_anybody_and_a_changed_table_is_not(
 ) -> None:
     names, _ = run(script("verify"), tmp_path, monkeypatch)
     assert (names["code"], names["changed"]) == (0, 1)
-    assert "counts_results.tsv" in str(names["refuted"])
+    assert "bins_results.tsv" in str(names["refuted"])
 
 
 def test_the_mega_analysis_finds_the_thinner_regions(

@@ -52,6 +52,10 @@ _SHARES = {"groups": 0.06, "cells": 0.40, "kept": 0.04, "moments": 0.50}
 """Fractions of the budget (of μ²) of the blocks; those of blocks that a study lacks are divided."""
 _FEWEST_BINS = 8
 _MOST_BINS = 40
+_REPLACED = (
+    "The study file names 'histogram', which 'describe' replaces. The file is still read: it asks "
+    "for counts and quantiles of one column. In new studies write 'algorithm: describe'."
+)
 _CURVES = {"relapse": {"time": "x1", "event": "group1", "bins": 4}}
 _VIEWS = (("x", 4), ("group", 2))
 
@@ -195,12 +199,12 @@ class Describe(AnalysisPlan[DescribeParameters]):
 
     def remarks(self) -> tuple[str, ...]:
         """Return which numbers of participants become public with noise."""
-        curves = " and of times by event" if self.parameters.survival else ""
+        curves = ", of times by event" if self.parameters.survival else ""
         sentence = (
-            f"Numbers of participants in bins and levels of each column, of missing values{curves} "
-            "are released with noise, for each group."
+            f"Numbers of participants in bins and levels of each column{curves} and of missing "
+            "values are released with noise, for each group."
         )
-        return (sentence,)
+        return (sentence, *((_REPLACED,) if self.parameters.instead_of else ()))
 
     def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
         """Return a warning if many participants are beyond a column's limits, or none differ."""
