@@ -66,6 +66,19 @@ def test_the_mega_analysis_finds_the_thinner_regions(
     assert marks > 4
 
 
+def test_the_first_table_has_the_ages_of_both_groups_and_falling_curves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, marks = run(script("participants"), tmp_path, monkeypatch)
+    tables = names["result"].tables  # type: ignore[attr-defined]
+    rows = tables["table1"].set_index(["entry", "statistic"]).loc[("age", "mean")]
+    for group, age in (("control", 50.0), ("patient", 56.0)):
+        heading = f"diagnosis={group}"
+        assert rows[f"{heading} low"] < age < rows[f"{heading} high"]
+        assert (np.diff(tables["survival"][heading]) <= 0).all()
+    assert marks >= 4
+
+
 def test_the_normative_curve_holds_the_true_slope(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
