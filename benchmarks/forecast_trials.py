@@ -27,8 +27,8 @@ LINK = 0.5
 """Correlation of the simulated views, and what their study assumes."""
 TOLD_APART = 0.7
 """Fraction of simulated participants of two classes that the best rule classifies correctly."""
-ENTRIES, SPREAD, BINS = 6, 0.4, 10
-"""Of participants of two classes; deviation of their entries; bins of a column."""
+ENTRIES, SPREAD = 6, 0.4
+"""Of participants of two classes, and the standard deviation of their entries."""
 NEW = 20_000
 Sites = list[ArrayData]
 
@@ -130,20 +130,15 @@ def _neighbours_accuracy(result: Result) -> Array:
 _HALF = math.sqrt(0.5 / ENTRIES)
 
 
-def _even_people(cell: Cell, rng: np.random.Generator) -> Sites:
-    """Simulate equally many participants in every bin.
-
-    Sites' sizes are multiples of the number of bins.
-    """
-    del rng
-    assert not any(size % BINS for size in cell.sizes)
-    column = [(np.arange(size) + 0.5) / size * 2 - 1 for size in cell.sizes]
-    return [TableSite(each[None].astype(np.float32), (("x", 1),)) for each in column]
+def _balanced_people(cell: Cell, rng: np.random.Generator) -> Sites:
+    """Simulate participants whose mean is exactly zero: each has an opposite one."""
+    tables = background(cell, ENTRIES, rng)
+    halves = (np.clip(SPREAD * own[:, : own.shape[1] // 2], -1, 1) for own in tables)
+    return [TableSite(np.hstack([half, -half]), (("x", ENTRIES),)) for half in halves]
 
 
-def _count_error(result: Result) -> Array:
-    counts = np.array([row[2] for row in result.tables["counts"].rows])
-    return counts - int(result.numbers["persons"]) / BINS
+def _mean_error(result: Result) -> Array:
+    return np.asarray(result.arrays["means"][-1] / SPREAD)
 
 
 def _floor(result: Result) -> Array:
@@ -227,13 +222,8 @@ ANALYSES: Mapping[str, Trial] = {
         _neighbours_accuracy,
         mean=True,
     ),
-    "histogram": Trial(
-        "histogram",
-        {"view": "x", "bins": BINS},
-        (("x", 1),),
-        _even_people,
-        _count_error,
-        times=float(ndtri(0.975)),
+    "describe": Trial(
+        "describe", {"anyway": True}, (("x", ENTRIES),), _balanced_people, _mean_error
     ),
     "summarize": Trial("summarize", {}, (("x", ENTRIES),), _alike_people, _floor, mean=True),
     "coordinate": Trial("coordinate", _LEVELS, (("genes", 6), ("scan", 4)), _coins, _genes_mean),

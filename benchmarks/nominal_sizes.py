@@ -66,15 +66,15 @@ def _findings(result: Result, table: str) -> list[Finding]:
     return [cell for row in rows for cell in row if isinstance(cell, Finding)]
 
 
-def histogram(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: int) -> Judged:
+def describe(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: int) -> Judged:
     """Estimate shares of 16 bins."""
     rng = np.random.default_rng(seed)
     ages = np.clip(rng.normal(0, 0.35, (1, sum(true))), -1, 1)
     truth = np.histogram(ages, 16, (-1, 1))[0] / sum(true)
-    asked, sites = {"view": "x", "bins": 16}, _sites(ages, (("x", 1),), true)
-    found = answer("histogram", asked, sites, epsilon, rng, nominal=nominal)
-    low, high = found.arrays["low"], found.arrays["high"]
-    square = float(np.mean(np.square(found.arrays["shares"] - truth)))
+    asked, sites = {"bins": 16, "means": False}, _sites(ages, (("x", 1),), true)
+    found = _findings(answer("describe", asked, sites, epsilon, rng, nominal=nominal), "bins")
+    low, value, high = np.array([(each.low, each.value, each.high) for each in found]).T / sum(true)
+    square = float(np.mean(np.square(value - truth)))
     return Judged(square, float(np.mean((low <= truth) & (truth <= high))), 1.0)
 
 
@@ -134,7 +134,7 @@ def glm(true: Sequence[int], nominal: Sequence[int], epsilon: float, seed: int) 
 
 
 ANALYSES: dict[str, Run] = {
-    "histogram": histogram,
+    "describe": describe,
     "average": average,
     "coordinate": coordinate,
     "regression": regression,

@@ -51,8 +51,8 @@ sites: [north, east, south, west]
 participants: {north: 60, east: 60, south: 60, west: 60}
 features: [{name: age, source: table, columns: {age: {low: 15, high: 95}}}]
 privacy: {unit: subject, epsilon: 2, delta: 1.0e-5, colluding_sites: 1}
-algorithm: histogram
-analysis: {view: age, bins: 8, limits: [15, 95]}
+algorithm: describe
+analysis: {bins: 8, means: false}
 """)
 said, _ = typed("consortium", "init", "centre", "--exchange", "shared")
 key, prints = said.split()[-1], {"centre": re.findall("(?:[0-9a-f]{4}-){5}[0-9a-f]{4}", said)[0]}
@@ -80,17 +80,17 @@ print(shown, f"exit code {code}", sep="\n")
 
 # %%
 # One count is edited in the folder, and the check names the file and who can have done it.
-(path,) = FOLDER.glob("out/tables/*counts_results.tsv")
+(path,) = FOLDER.glob("out/tables/*bins_results.tsv")
 counts = pd.read_csv(path, sep="\t")
-counts.assign(persons=counts["persons"] + 5).to_csv(path, sep="\t", index=False)
+counts.assign(all=counts["all"] + 5).to_csv(path, sep="\t", index=False)
 refuted, changed = typed("consortium", "verify", "out", "--sites", "fingerprints.yaml")
 print(refuted, f"exit code {changed}", sep="\n")
 
 # %%
 # The picture: what was signed.
-middle, low, high = counts[["from", "to"]].mean(axis=1), counts["low"], counts["high"]
+middle, low, high = counts[["from", "to"]].mean(axis=1), counts["all low"], counts["all high"]
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
-axis.bar(middle, counts["persons"], width=9)
+axis.bar(middle, counts["all"], width=9)
 axis.vlines(middle, low, high, color="black")
 axis.set(xlabel="age", ylabel="patients of four hospitals", title="verified before it was changed")
 plt.show()

@@ -100,7 +100,7 @@ class SecurityLog:
         try:
             if _is_socket(self.target):
                 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
-                    log.setblocking(False)  # never wait for a log that does not read
+                    log.setblocking(False)  # a log that does not read must not delay a round
                     log.connect(str(self.target))
                     log.send(text.encode())
                 return

@@ -17,7 +17,6 @@ from consortium.algorithms.coordinate.centre import Coordinate
 from consortium.algorithms.describe.centre import Describe
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.group_ica.centre import GroupIca
-from consortium.algorithms.histogram import Histogram
 from consortium.algorithms.ica.centre import Ica
 from consortium.algorithms.network.centre import Network
 from consortium.algorithms.pca.centre import Pca
@@ -33,7 +32,6 @@ REGISTRY: Mapping[str, type[AnalysisPlan[Any]]] = MappingProxyType(
         "cca": Cca,
         "coordinate": Coordinate,
         "describe": Describe,
-        "histogram": Histogram,
         "glm": Glm,
         "group_ica": GroupIca,
         "ica": Ica,

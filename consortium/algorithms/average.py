@@ -33,6 +33,10 @@ from consortium.privacy.block_bounds import Block, BlocksBound
 from consortium.privacy.bounds import Bound, Unit
 from consortium.privacy.clipping import clip_columns
 
+_TABLES = (
+    "For columns of tables 'describe' replaces 'average': it has means with standard deviations, "
+    "quantiles and missing values, by group. In new studies of tables write 'algorithm: describe'."
+)
 _USUAL = 0.8
 """Assumed squared norm of a participant over the bound's square."""
 
@@ -193,6 +197,13 @@ class Average(AnalysisPlan[AverageParameters]):
             Expectation("standard error", error, noise, most, rises=False, ranged=ranged),
             Expectation("least mean that is seen", floor, rises=False),
         )
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return which analysis replaces this one for tables."""
+        views = self.parameters.views
+        if not views or not all(view.single_columns for view in views):
+            return ()
+        return (_TABLES,)
 
     def run(self) -> Run:
         """Ask once and return the answer as a map (D x 1)."""

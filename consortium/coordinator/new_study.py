@@ -91,14 +91,14 @@ QUESTIONS: Mapping[str, DraftQuestion] = {
     "task": DraftQuestion("BIDS task of the images", "rest"),
     "components": DraftQuestion("Most networks that are looked for", "10", int),
     "outcomes": DraftQuestion(
-        "Columns of participants.tsv that are compared, with commas, as region[1-20] or "
-        "lh_*_thickness for all regions",
+        "Columns of participants.tsv that are compared or described, with commas, as region[1-20] "
+        "or lh_*_thickness for all regions",
         read=_columns,
     ),
     "deviation": DraftQuestion(
         "Their usual standard deviation within a site and group, if known", _LEARNED, _deviation
     ),
-    "column": DraftQuestion("Column of participants.tsv that is looked at, or has the groups"),
+    "column": DraftQuestion("Column of participants.tsv that has the groups"),
     "levels": DraftQuestion("The two groups in it, with a comma", "control,patient", _words),
     "groups": DraftQuestion(
         "Participants of each group at a site, with a comma, or a table with the columns site and "
@@ -116,7 +116,7 @@ DRAFTS: Mapping[str, tuple[str, ...]] = {
     "group_ica": (*_ALL, "subjects", "volumes", "task", "components"),
     "ica": (*_ALL, "subjects", "volumes", "task", "components"),
     "glm": (*_ALL, "outcomes", "limits", "deviation", "column", "levels", "groups"),
-    "histogram": (*_ALL, "subjects", "column", "limits"),
+    "describe": (*_ALL, "subjects", "outcomes", "limits"),
 }
 """Questions of each analysis's draft, in this order."""
 _NETWORKS = "glm-networks"
@@ -226,13 +226,12 @@ def _with_tables(answers: Mapping[str, str]) -> dict[str, Any]:
         read["participants"] = _nominal(read["subjects"], read["sites"])
     if "limits" not in answers:
         return read
-    names = read["outcomes"] if "outcomes" in read else [read["column"]]
     if limits is None:
-        names, regions = with_regions(names)
+        names, regions = with_regions(read["outcomes"])
         return {**read, "columns": dict.fromkeys(names, read["limits"]), "regions": regions}
-    columns = read_limits(limits, names)
-    own = {"limits": next(iter(columns.values()))} if "outcomes" not in read else {"limits": None}
-    return {**read, **own, "columns": columns, "regions": with_regions(list(columns))[1]}
+    columns = read_limits(limits, read["outcomes"])
+    regions = with_regions(list(columns))[1]
+    return {**read, "limits": None, "columns": columns, "regions": regions}
 
 
 def _nominal(sizes: list[int], sites: list[str]) -> dict[str, int]:

@@ -204,7 +204,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     shape = tuple(map(int, re.findall(rb"\d+", header[2])))
     values = content[start + length :]
     if "U" in kind:
-        values.decode("utf-32-le")  # numpy accepts numbers that are no characters
+        values.decode("utf-32-le")  # numpy accepts numbers that are not characters
     return np.frombuffer(values, kind).reshape(shape)
 
 

@@ -16,6 +16,7 @@ from pydantic import (
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import AnalysisParameters
+from consortium.algorithms.replaced import read_replaced
 from consortium.base.frozen_model import FieldError, Line
 from consortium.errors import StudyError
 from consortium.privacy.loss import Scheme, boost_text
@@ -202,7 +203,7 @@ class Study(Section):
     @model_validator(mode="before")
     @classmethod
     def _default_analysis(cls, values: Any) -> Any:
-        return {"analysis": {}, **values} if isinstance(values, dict) else values
+        return read_replaced({"analysis": {}, **values}) if isinstance(values, dict) else values
 
     @field_validator("algorithm")
     @classmethod

@@ -12,7 +12,7 @@ from benchmarks.honesty.cells import DATA, FEW, Cell, Outcome
 from benchmarks.honesty.table import Row, analyses, outcomes
 from consortium.algorithms import REGISTRY
 
-QUICK = ("coordinate", "glm", "histogram", "regression", "tensor")
+QUICK = ("coordinate", "describe", "glm", "regression", "tensor")
 SLOW = ("admm", "group_ica", "ica")
 PROMISED, FALSE, ODDS = 0.93, 0.06, 1e-3
 

@@ -81,11 +81,13 @@ def test_means_and_variances_by_entry_are_those_of_numpy(kind):
 @pytest.mark.parametrize("bins", [2, 20, 32])
 def test_counts_are_those_of_numpy(kind, bins):
     entries = column(kind, np.random.default_rng(1))
-    asked = {"view": "x", "entry": 1, "bins": bins, "limits": [-1, 1]}
-    result = run("histogram", entries[None], (("x", 1),), asked)
+    result = run("describe", entries[None], (("x", 1),), {"bins": bins})
     expected, edges = np.histogram(entries, bins, (-1, 1))
-    assert result.arrays["edges"] == pytest.approx(edges, **NEAR)
-    assert result.arrays["shares"] == pytest.approx(expected / PERSONS, **NEAR)
+    rows = result.tables["bins"].rows
+    assert [row[2] for row in rows] == pytest.approx(edges[:-1], **NEAR)
+    assert [row[4].value for row in rows] == pytest.approx(expected, **NEAR)
+    (mean,) = (row[3] for row in result.tables["table1"].rows if row[2] == "mean")
+    assert mean.value == pytest.approx(entries.mean(), **NEAR)
 
 
 @each_type

@@ -19,7 +19,7 @@ from consortium.space.study_space import Space, study_space
 from tests.support.cases import drive, loud, prepared, sites_for, study_of
 from tests.support.report_samples import DAY, box_grid, sample_report, sample_study
 
-NONE_WITHHELD = ("histogram", "ica")
+NONE_WITHHELD = ("ica",)
 """Analyses that give every number of their tables with its interval, or only states."""
 RESULTS = frozenset({"effect", "error", "t", "p", "q", "low", "high"})
 """Columns that hold an estimate, its error or its interval."""

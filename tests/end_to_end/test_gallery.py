@@ -54,7 +54,7 @@ def test_a_result_is_shown_to_anybody_and_a_changed_table_is_not(
 ) -> None:
     names, _ = run(script("verify"), tmp_path, monkeypatch)
     assert (names["code"], names["changed"]) == (0, 1)
-    assert "counts_results.tsv" in str(names["refuted"])
+    assert "bins_results.tsv" in str(names["refuted"])
 
 
 def test_the_mega_analysis_finds_the_thinner_regions(
@@ -64,6 +64,19 @@ def test_the_mega_analysis_finds_the_thinner_regions(
     table = names["table"]
     assert {*table["entry"][names["found"]]} == names["THINNER"]  # type: ignore[index]
     assert marks > 4
+
+
+def test_the_first_table_has_the_ages_of_both_groups_and_falling_curves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, marks = run(script("participants"), tmp_path, monkeypatch)
+    tables = names["result"].tables  # type: ignore[attr-defined]
+    rows = tables["table1"].set_index(["entry", "statistic"]).loc[("age", "mean")]
+    for group, age in (("control", 50.0), ("patient", 56.0)):
+        heading = f"diagnosis={group}"
+        assert rows[f"{heading} low"] < age < rows[f"{heading} high"]
+        assert (np.diff(tables["survival"][heading]) <= 0).all()
+    assert marks >= 4
 
 
 def test_the_normative_curve_holds_the_true_slope(

@@ -25,7 +25,7 @@ MORE = {
     "group_ica": {},
     "ica": {"epsilon": "8"},
     "glm": {**TABLE, "groups": "60,40", "outcomes": "region[1-20]"},
-    "histogram": {**TABLE, "column": "age"},
+    "describe": {"outcomes": "age", "limits": "18,98"},
 }
 
 
@@ -86,7 +86,7 @@ def test_what_is_not_a_name_is_asked_for_and_not_taken_from_the_table(tmp_path: 
     table.write_text(table.read_text().replace("\tsex", "\tclinic"))
     said = refused("consortium", "new-study", study, *words)
     assert "Columns with two levels in the table: dx, clinic; say by --column" in said
-    other = ("--algorithm", "histogram", "--sites", SITES, "--detect", table)
+    other = ("--algorithm", "describe", "--sites", SITES, "--detect", table)
     assert "add --algorithm glm" in refused("consortium", "new-study", study, *other)
     assert not study.exists()
 
@@ -144,7 +144,7 @@ def test_what_was_written_before_is_left(tmp_path: Path) -> None:
 
 def test_what_no_option_says_is_asked_at_a_terminal(tmp_path: Path) -> None:
     study = tmp_path / "ages.yaml"
-    words = ("--algorithm", "histogram", "--column", "age", "--limits", "18,98")
+    words = ("--algorithm", "describe", "--outcomes", "age", "--limits", "18,98")
     said = refused("consortium", "new-study", study, *words)
     assert "needs --sites" in said
     typed = "How old they are\na,b,c\n2\n\n\n\n\n"

@@ -87,7 +87,7 @@ def _group_ica() -> float:
 
 
 def _honesty() -> float:
-    (row,) = honesty_rows("histogram", [Cell("no effect", 4.0, 200)], range(200))
+    (row,) = honesty_rows("describe", [Cell("no effect", 4.0, 200)], range(60))
     return row.coverage
 
 
@@ -143,13 +143,13 @@ POINTS = (
     Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
     Point(
         "forecasts",
-        ["histogram", "a count's interval to either side, in participants", "1", "400"],
+        ["describe", "noise of a group's mean in standard deviations", "1", "400"],
         "measured",
-        lambda: forecasts.row("histogram", 1.0, 400, 60).measured,
+        lambda: forecasts.row("describe", 1.0, 400, 60).measured,
     ),
     Point("glm", ["200, 6", "8"], "deviations stated: two levels", _glm),
     Point("group_ica", ["400 plain", "8", "varimax"], "mean", _group_ica),
-    Point("honesty", ["`histogram`", "no effect", "4", "200"], "coverage", _honesty),
+    Point("honesty", ["`describe`", "no effect", "4", "200"], "coverage", _honesty),
     Point("ica", ["M = 64, ε = 1"], "`cape`", _ica),
     Point("network", ["1,000"], "`cape`", _network),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", _pca),

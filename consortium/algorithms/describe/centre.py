@@ -35,7 +35,11 @@ from consortium.algorithms.describe.forecast import (
     refuse_noisy,
 )
 from consortium.algorithms.describe.kernels.clipping_bias import choose_margin
-from consortium.algorithms.describe.learned import estimate_counts, learn_columns
+from consortium.algorithms.describe.learned import (
+    LEAST_SCALE,
+    estimate_counts,
+    learn_columns,
+)
 from consortium.algorithms.describe.parameters import DescribeParameters
 from consortium.algorithms.describe.result import describe_result
 from consortium.algorithms.describe.site import describe_cells, describe_sums
@@ -48,10 +52,12 @@ _SHARES = {"groups": 0.06, "cells": 0.40, "kept": 0.04, "moments": 0.50}
 """Fractions of the budget (of μ²) of the blocks; those of blocks that a study lacks are divided."""
 _FEWEST_BINS = 8
 _MOST_BINS = 40
+_REPLACED = (
+    "The study file names 'histogram', which 'describe' replaces. The file is still read: it asks "
+    "for counts and quantiles of one column. In new studies write 'algorithm: describe'."
+)
 _CURVES = {"relapse": {"time": "x1", "event": "group1", "bins": 4}}
 _VIEWS = (("x", 4), ("group", 2))
-UNCUT = 1e5
-"""Clipping norm without noise, which no participant reaches."""
 
 
 class Describe(AnalysisPlan[DescribeParameters]):
@@ -122,9 +128,10 @@ class Describe(AnalysisPlan[DescribeParameters]):
     @property
     def reach(self) -> float:
         """Clipping norm of a participant's values in learned units."""
+        root = math.sqrt(len(self.entries.numbers))
         if not self.shape.noise:
-            return UNCUT
-        return math.sqrt(len(self.entries.numbers)) + self.margin
+            return 2 * root / LEAST_SCALE  # the largest possible norm
+        return root + self.margin
 
     @property
     def group_sizes(self) -> tuple[float, ...]:
@@ -192,12 +199,12 @@ class Describe(AnalysisPlan[DescribeParameters]):
 
     def remarks(self) -> tuple[str, ...]:
         """Return which numbers of participants become public with noise."""
-        curves = " and of times by event" if self.parameters.survival else ""
+        curves = ", of times by event" if self.parameters.survival else ""
         sentence = (
-            f"Numbers of participants in bins and levels of each column, of missing values{curves} "
-            "are released with noise, for each group."
+            f"Numbers of participants in bins and levels of each column{curves} and of missing "
+            "values are released with noise, for each group."
         )
-        return (sentence,)
+        return (sentence, *((_REPLACED,) if self.parameters.instead_of else ()))
 
     def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
         """Return a warning if many participants are beyond a column's limits, or none differ."""

@@ -17,7 +17,7 @@ from consortium.privacy.block_bounds import BlocksBound
 if TYPE_CHECKING:
     from consortium.algorithms.describe.centre import Describe
 
-_LEAST_SCALE = 1e-3
+LEAST_SCALE = 1e-3
 """Smallest scale, where half the distance between a column's limits is 1."""
 _CLEAR = 0.5
 """Part of the noise that a number of participants in a bin is reduced by."""
@@ -135,7 +135,7 @@ def _learn(plan: Describe, variable: Variable, cells: Array, counts: Counts) -> 
         weights = weights / max(float(weights.sum()), 1e-12)
         spread = spread - float(weights @ np.square(moved))
         centres = common + moved
-    scale = math.sqrt(max(spread, width**2 / 12, _LEAST_SCALE**2))
+    scale = math.sqrt(max(spread, width**2 / 12, LEAST_SCALE**2))
     return centres, scale
 
 

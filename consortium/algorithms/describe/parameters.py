@@ -58,6 +58,8 @@ class DescribeParameters(AnalysisParameters):
     of the column. Without means, that of a count over the number of the group's participants."""
     anyway: bool = False
     """Run the study even if the noise exceeds ``precision`` in every group."""
+    instead_of: Literal["", "histogram"] = ""
+    """Replaced analysis that the study file names; leave it out."""
     _views: tuple[AnyView, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")

@@ -68,9 +68,9 @@ ANSWERS: Mapping[str, str] = {
     "task": "BIDS task of the images (default: rest).",
     "components": "Maximum number of networks (default: 10). glm: output folder of a run whose "
     "networks are compared.",
-    "outcomes": "glm: columns that are compared, with commas, as lh_*_thickness.",
+    "outcomes": "Columns that are compared (glm) or described, as lh_*_thickness, with commas.",
     "deviation": "glm: their usual standard deviation within a site and group, if known.",
-    "column": "Column of a histogram, or of the groups of a glm.",
+    "column": "Column of the groups of a glm.",
     "levels": "The two groups of a glm, with a comma (default: control,patient).",
     "groups": "glm: participants of each group at a site, with a comma, or a table (.tsv, .csv) "
     "with the columns site and both groups, whose numbers are rounded.",
@@ -103,7 +103,7 @@ def _with_answers(command: Callable[..., None]) -> Callable[..., None]:
 @_with_answers
 def new_study_command(
     study: Annotated[Path, typer.Argument(help="Study file to write; it must not be there yet.")],
-    algorithm: Annotated[str, typer.Option(help="group_ica, ica, glm or histogram.")] = "group_ica",
+    algorithm: Annotated[str, typer.Option(help="group_ica, ica, glm or describe.")] = "group_ica",
     roster: Annotated[
         Path | None,
         typer.Option(help="Roster file, whose sites take part unless --sites is given."),

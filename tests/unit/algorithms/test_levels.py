@@ -212,11 +212,16 @@ def test_components_with_levels_are_those_of_the_second_moment(tmp_path, many):
 
 
 @MANY
-def test_a_histogram_of_one_level_is_refused(tmp_path, many):
-    people = People(many, 40, 10)
+def test_descriptions_of_levels_have_their_numbers_and_shares(tmp_path, many):
+    people = People(many, PERSONS, 10)
     views = [people.views()["level"]]
-    with pytest.raises(StudyError, match="ask 'average' for the share of each level"):
-        simulated(tmp_path, people, "histogram", views, {"view": "level", "entry": 2})
+    result = simulated(tmp_path, people, "describe", views, {}, scheme="none")
+    rows = result.tables["table1"].rows
+    counts = [row[3].value for row in rows if row[2].startswith("participants")]
+    shares = [row[3].value for row in rows if row[2].startswith("share")]
+    assert counts[-1] == pytest.approx(people.dummies.sum(axis=0)[-1])
+    assert sum(counts) == pytest.approx(PERSONS)
+    assert sum(shares) == pytest.approx(1.0)
 
 
 @MANY

@@ -211,16 +211,12 @@ def test_means_and_counts_are_those_of_numpy():
     for name, analysis in (("average", {"bound": 3.0}), ("coordinate", {"radii": {"x": 3.0}})):
         result = run(name, table, (("x", 5),), analysis)
         assert result.arrays["mean"][:, 0] == pytest.approx(mean, abs=1e-12)
-    counted = run(
-        "histogram", table, (("x", 5),), {"view": "x", "entry": 2, "bins": 7, "limits": [-1, 1]}
-    )
+    result = run("describe", table, (("x", 5),), {"bins": 7})
+    assert result.arrays["means"][0] == pytest.approx(mean, abs=1e-9)
+    assert result.arrays["deviations"][0] == pytest.approx(table.std(axis=1), abs=1e-9)
     expected, _ = np.histogram(table[1], 7, (-1, 1))
-    assert counted.arrays["shares"] == pytest.approx(expected / PERSONS, abs=1e-12)
-    places = np.searchsorted(
-        np.linspace(-1, 1, 8), np.quantile(table[1], [0.05, 0.25, 0.5, 0.75, 0.95])
-    )
-    edges = np.linspace(-1, 1, 8)
-    assert counted.arrays["quantiles"][:, 1] == pytest.approx(edges[places - 1])
+    found = [row[4].value for row in result.tables["bins"].rows if row[1] == "x2"]
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_classifier_among_neighbours_is_scikit_learns():

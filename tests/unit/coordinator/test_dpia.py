@@ -13,7 +13,7 @@ from tests.support.command_line import enter, refused
 from tests.support.html_page import Page
 
 CONFIGS = Path(__file__).parents[3] / "configs"
-SIZES = {"group_ica": "41,43,37,52,29,61,33,47", "histogram": "90", "network": "64"}
+SIZES = {"group_ica": "41,43,37,52,29,61,33,47", "describe": "250", "network": "64"}
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 NO_FIGURES = re.compile(r"Articles? [\d(), ]+(\([a-z]\))?|cape-consortium [\d.]+|digest [0-9a-f]+")
 

@@ -1,5 +1,6 @@
 """One outlook of a plan: table, sentences and JSON are of the same numbers."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def outlook(name: str, subjects: int, dropouts: int = 0) -> Outlook:
     return Outlook(make_plan(study, extent.shape(sizes, sizes, study.privacy.unit)))
 
 
-@pytest.mark.parametrize("name", ["histogram", "coordinate", "network"])
+@pytest.mark.parametrize("name", ["describe", "coordinate", "network"])
 def test_table_and_json_tell_the_same_releases(name: str) -> None:
     found = outlook(name, 260)
     stages = found.as_json()["stages"]
@@ -34,7 +35,7 @@ def test_table_and_json_tell_the_same_releases(name: str) -> None:
 
 
 def test_the_price_that_is_told_is_the_plans() -> None:
-    found = outlook("histogram", 260)
+    found = outlook("describe", 260)
     told = found.as_json()
     assert told["coalition"]["epsilon"] == found.plan.epsilon
     assert f"ε ≤ {number(found.plan.epsilon)} against the centre" in found.price
@@ -52,10 +53,28 @@ def test_sentences_begin_with_the_first_number_and_say_what_is_if_few_answer() -
 
 
 def test_what_an_analysis_cannot_foretell_is_told_as_noise_over_a_bound() -> None:
-    blind = outlook("histogram", 260)
+    blind = outlook("describe", 260)
     vars(blind)["forecast"] = ()
-    (told,) = blind.expected
-    (stage,) = blind.stages
+    told, stage = blind.expected[0], blind.stages[0]
     assert told.name == f"noise in '{stage.stage}' relative to one participant's bound"
     assert told.value == stage.sigma_aggregate / stage.bound
     assert blind.verdict == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.123456, "0.123"),
+        (-999.4, "-999"),
+        (999.6, "1,000"),
+        (-5743.2, "-5,740"),
+        (123456.0, "123,000"),
+        (999999.0, "1e+06"),
+        (3.2e7, "3.2e+07"),
+        (1.5e-7, "1.5e-07"),
+        (0.0, "0"),
+        (math.inf, "infinite"),
+    ],
+)
+def test_numbers_have_three_digits_and_no_exponent_up_to_a_million(value, text):
+    assert number(value) == text
