@@ -41,6 +41,11 @@ STYLES = {
     "ipp": "C4d-",
     "claimed": "C3v:",
     "DVP": "C5+-",
+    "PP-ADMM": "C3v-",
+    "M-ADMM": "C1s-",
+    "R-ADMM": "C2^-",
+    "training": "C7.--",
+    "test": "C3v-",
 }
 
 
