@@ -26,6 +26,7 @@ from benchmarks.replication import (
     regression,
     summarize,
     tensor,
+    theory,
 )
 
 FOLDER = Path(__file__).parents[2] / "docs" / "replication"
@@ -164,6 +165,8 @@ POINTS = (
     Point("regression", ["20, 10,000", "1"], "`cape`", _regression),
     Point("regression", ["1"], "`cape`", _crime),
     Point("summarize", ["5", "`summarize`: simulated participants"], "100", _summarize),
+    Point("theory", ["10, 3", "1.5"], "exact", lambda: theory.deltas(1.5, 10, 3)["exact"]),
+    Point("theory", ["1,000"], "exact", lambda: theory.exact_epsilon(1_000)),
     Point("tensor", ["topics, 10, 20,000", "1"], "`cape`", _tensor),
 )
 
