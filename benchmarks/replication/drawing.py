@@ -21,6 +21,10 @@ LABELS = {
     "claimed": "as published, at the ε it claims",
     "subject": "this project, unit subject",
     "whitened": "as published, of whitened data",
+    "theorem": "formula as printed",
+    "exact": "exact",
+    "composition": "sum of all releases",
+    "moments": "moments of Gaussian noise",
 }
 STYLES = {
     "none": "k--",
@@ -41,6 +45,15 @@ STYLES = {
     "ipp": "C4d-",
     "claimed": "C3v:",
     "DVP": "C5+-",
+    "PP-ADMM": "C3v-",
+    "M-ADMM": "C1s-",
+    "R-ADMM": "C2^-",
+    "training": "C7.--",
+    "theorem": "C3v-",
+    "exact": "C0o-",
+    "composition": "C7:",
+    "moments": "C4d-",
+    "test": "C3v-",
 }
 
 
@@ -63,7 +76,8 @@ def panels(
     for axis, (title, xlabel, curves) in zip(axes.ravel(), panels, strict=False):
         for key, (x, y) in curves.items():
             axis.plot(x, y, STYLES[key], label=LABELS.get(key, key), markersize=4, linewidth=1.2)
-        axis.set(xscale="log", yscale=yscale, title=title, xlabel=xlabel, ylabel=ylabel)
+        scale = "linear" if xlabel == "S_C/S" else "log"
+        axis.set(xscale=scale, yscale=yscale, title=title, xlabel=xlabel, ylabel=ylabel)
         axis.title.set_fontsize(9)
         axis.xaxis.set_minor_formatter(NullFormatter())
         if xlabel in ("N", "M"):
@@ -74,7 +88,11 @@ def panels(
     if len(spare):
         spare[0].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", fontsize=8)
     else:
-        axes[0, 0].legend(fontsize=6)
+        shown: set[str] = set()
+        for axis, (_, _, curves) in zip(axes.ravel(), panels, strict=False):
+            if not shown.issuperset(curves):
+                axis.legend(fontsize=6)
+                shown |= set(curves)
     for axis in spare:
         axis.set_axis_off()
     figure.tight_layout()

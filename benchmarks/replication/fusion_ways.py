@@ -62,7 +62,9 @@ def correlations(data: Data, way: Way, epsilon: float, seed: int) -> Array:
     return solve(data, way, epsilon, generator).arrays["correlations"]
 
 
-def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) -> Result:
+def solve(
+    data: Data, way: Way, epsilon: float, generator: np.random.Generator, delta: float = DELTA
+) -> Result:
     """Run the algorithm over the sites, with the noise that the plan would have."""
     stacked = np.vstack(data.views)[:, :: way.part]
     names = [(name, len(view)) for name, view in zip("xy", data.views, strict=True)]
@@ -80,13 +82,13 @@ def solve(data: Data, way: Way, epsilon: float, generator: np.random.Generator) 
         mean = np.average(
             [local(plan, s, query, release.bound) for s in sites], axis=0, weights=counts
         )
-        deviation = aggregate(release, way, counts, epsilon)
+        deviation = aggregate(release, way, counts, mu_of(epsilon, delta))
         return Release(mean + deviation * generator.standard_normal(len(mean)), deviation)
 
     return result_of(plan, answer)
 
 
-def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: float) -> float:
+def aggregate(release: PlannedRelease, way: Way, counts: list[int], mu: float) -> float:
     """Return the standard deviation of the noise in a release."""
     if way.scheme == "none":
         return 0.0
@@ -95,7 +97,7 @@ def aggregate(release: PlannedRelease, way: Way, counts: list[int], epsilon: flo
         entries=release.entries,
         bound=release.bound,
         units=counts,
-        target=mu_of(epsilon, DELTA) * float(np.sqrt(release.share / release.rounds)),
+        target=mu * float(np.sqrt(release.share / release.rounds)),
     )
     return mechanism.noise.aggregate()
 

@@ -56,7 +56,23 @@ def ours(
     sites: Mapping[str, ArrayData],
     whole: bool = False,
 ) -> float:
-    """Return the gain index of one run; ``whole`` also charges the PCA and uses all pixels."""
+    """Return the gain index of one run of `estimate`."""
+    unmixing = estimate(courses, key, epsilon, delta, generator, sites=sites, whole=whole)
+    mixing = courses.basis @ courses.mixing if whole else courses.mixing
+    return gain_index(unmixing @ mixing)
+
+
+def estimate(
+    courses: Courses,
+    key: str,
+    epsilon: float,
+    delta: float,
+    generator: np.random.Generator,
+    *,
+    sites: Mapping[str, ArrayData],
+    whole: bool = False,
+) -> Array:
+    """Return the unmixing of one run; ``whole`` also charges the PCA and uses all pixels."""
     data = sites[key if key in sites else "all"]
     if not whole:  # half of μ² is planned for the PCA, which is exact here
         epsilon = epsilon_of(mu_of(epsilon, delta) * 2**0.5, delta)
@@ -76,8 +92,7 @@ def ours(
         generator,
         exact=() if whole else ("pca",),
     )
-    mixing = courses.basis @ courses.mixing if whole else courses.mixing
-    return gain_index(result.arrays["unmixing"] @ mixing)
+    return result.arrays["unmixing"]
 
 
 def runs(subjects: int, seed: int) -> tuple[Courses, dict[str, ArrayData]]:

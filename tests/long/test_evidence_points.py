@@ -17,14 +17,17 @@ from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.table import rows as honesty_rows
 from benchmarks.replication import (
     admm,
+    clusters,
     coordinate,
     fusion,
     ica,
+    maps,
     network,
     pca,
     regression,
     summarize,
     tensor,
+    theory,
 )
 
 FOLDER = Path(__file__).parents[2] / "docs" / "replication"
@@ -66,6 +69,11 @@ def _cca() -> float:
     return float(np.mean(errors))
 
 
+def _clusters() -> float:
+    views = clusters.halves(wheel(IMAGES))
+    return float(clusters.scores(views, 1, 2.0, clusters.DELTA)["cape"].mean())
+
+
 def _coordinate() -> float:
     runs = [coordinate.errors(0.1, seed) for seed in range(coordinate.TRIALS)]
     return float(np.median([run["record"] for run in runs]))
@@ -100,10 +108,10 @@ def _network() -> float:
     return float(network.trained(1_000, 1.0, "cape", {})[1].mean())
 
 
-def _pca() -> float:
+def _pca(key: str) -> float:
     digits = next(each for each in pca.problems(None) if each.name == "digits")
     found = pca.scores(digits, digits.sizes[-1], 1.0, pca.DELTA)
-    return float(found["cape"].mean() / found["none"].mean())
+    return float(found[key].mean() / found["none"].mean())
 
 
 @cache
@@ -140,6 +148,7 @@ def _tensor() -> float:
 POINTS = (
     Point("admm", ["1"], "provable ε", _admm),
     Point("cca", ["fMRI+EEG, 2,000, 5 + 5", "2"], "`cape`, 3 collude", _cca),
+    Point("cca", ["N = 5,000"], "`cape`", _clusters),
     Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
     Point(
         "forecasts",
@@ -151,11 +160,15 @@ POINTS = (
     Point("group_ica", ["400 plain", "8", "varimax"], "mean", _group_ica),
     Point("honesty", ["`describe`", "no effect", "4", "200"], "coverage", _honesty),
     Point("ica", ["M = 64, ε = 1"], "`cape`", _ica),
+    Point("ica", ["256", "1"], "least", lambda: float(maps.case(256, "cape", 1.0)[2].min())),
     Point("network", ["1,000"], "`cape`", _network),
-    Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", _pca),
+    Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", lambda: _pca("cape")),
+    Point("pca", ["digits, 64, 10, 1,797", "1"], "DPdisPCA", lambda: _pca("DPdisPCA")),
     Point("regression", ["20, 10,000", "1"], "`cape`", _regression),
     Point("regression", ["1"], "`cape`", _crime),
     Point("summarize", ["5", "`summarize`: simulated participants"], "100", _summarize),
+    Point("theory", ["10, 3", "1.5"], "exact", lambda: theory.deltas(1.5, 10, 3)["exact"]),
+    Point("theory", ["1,000"], "exact", lambda: theory.exact_epsilon(1_000)),
     Point("tensor", ["topics, 10, 20,000", "1"], "`cape`", _tensor),
 )
 
