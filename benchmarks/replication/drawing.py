@@ -86,7 +86,8 @@ def panels(
         axis.grid(visible=True, alpha=0.3)
     spare = axes.ravel()[len(panels) :]
     if len(spare):
-        spare[0].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", fontsize=8)
+        lines = {line.get_label(): line for axis in axes.ravel() for line in axis.get_lines()}
+        spare[0].legend(handles=lines.values(), loc="center", fontsize=8)
     else:
         shown: set[str] = set()
         for axis, (_, _, curves) in zip(axes.ravel(), panels, strict=False):

@@ -17,6 +17,7 @@ from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.table import rows as honesty_rows
 from benchmarks.replication import (
     admm,
+    admm_settings,
     clusters,
     coordinate,
     fusion,
@@ -57,6 +58,11 @@ class Point:
 def _admm() -> float:
     published = admm.pp_admm(1.0, admm.EACH, admm.DEGREE, admm.STEPS[0])
     return admm.true_epsilon(published, admm.EACH, admm.DEGREE)
+
+
+def _r_admm() -> float:
+    table = admm.read_adult(wheel(ADULT_AND_CRIME))
+    return float(admm_settings.errors("R-ADMM", 10.0, table)[1].mean())
 
 
 def _cca() -> float:
@@ -147,6 +153,7 @@ def _tensor() -> float:
 
 POINTS = (
     Point("admm", ["1"], "provable ε", _admm),
+    Point("admm", ["10", "22.2"], "R-ADMM", _r_admm),
     Point("cca", ["fMRI+EEG, 2,000, 5 + 5", "2"], "`cape`, 3 collude", _cca),
     Point("cca", ["N = 5,000"], "`cape`", _clusters),
     Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
