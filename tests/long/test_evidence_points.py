@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import forecasts, networks, uneven
+from benchmarks import describe, forecasts, networks, uneven
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.table import rows as honesty_rows
 from benchmarks.replication import (
@@ -100,6 +100,11 @@ def _group_ica() -> float:
     return float(np.mean([networks.matched(each, people.maps) for each in maps]))
 
 
+def _describe() -> float:
+    noise = describe.judged(describe.KINDS["normal"], 1.0, 1_000, range(100))[0]
+    return float(np.sqrt(np.mean(np.square(noise))))
+
+
 def _honesty() -> float:
     (row,) = honesty_rows("describe", [Cell("no effect", 4.0, 200)], range(60))
     return row.coverage
@@ -157,6 +162,7 @@ POINTS = (
     Point("cca", ["fMRI+EEG, 2,000, 5 + 5", "2"], "`cape`, 3 collude", _cca),
     Point("cca", ["N = 5,000"], "`cape`", _clusters),
     Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
+    Point("describe", ["1", "1,000"], "noise of a group's mean, SD", _describe),
     Point(
         "forecasts",
         ["describe", "noise of a group's mean in standard deviations", "1", "400"],
