@@ -105,16 +105,16 @@ def _with_covariances(
     turned = weights if restricted is None else weights @ restricted
     chance = turned @ released.chance @ turned.T * released.variances[:, None, None]
     total = chance + turned @ released.noise @ turned.T
-    if released.design is not None and released.moment is not None:
-        design = released.design
+    if released.inverse_moment is not None and released.moment_noise is not None:
+        inverse = released.inverse_moment
         values = released.values
         if restricted is not None:
-            design = restricted @ design
+            inverse = restricted @ inverse
             values = values @ restricted.T
-            if released.moment.any():
+            if released.moment_noise.any():
                 moved = released.values @ (turned - weights).T
                 total = total + np.square(_CLIPPED * moved)[:, :, None] * np.eye(len(weights))
-        total = total + moment_covariances(design.T, released.moment, values, weights)
+        total = total + moment_covariances(inverse.T, released.moment_noise, values, weights)
     return released.values @ turned.T, chance, total
 
 

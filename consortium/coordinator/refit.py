@@ -77,7 +77,7 @@ def fit_again(released: ReleasedCoefficients, asked: Refit) -> FittedModel:
     Raises StudyError if the formula has other terms, or a level or outcome is unknown. Raises
     OutputError if the run did not release the second moment of its columns.
     """
-    if released.design is None:
+    if released.inverse_moment is None:
         raise OutputError(
             "The run must have the column 'design' in its table of coefficient errors, and does "
             "not: it has an open cohort, or is of an earlier version. Run the model as a study."
@@ -176,7 +176,7 @@ class _Model:
         if not rows:
             return unit
         restrictions = np.array(rows)
-        design = np.asarray(self._released.design)
+        design = np.asarray(self._released.inverse_moment)
         across = design @ restrictions.T
         return np.asarray(unit - across @ np.linalg.solve(restrictions @ across, restrictions))
 

@@ -38,12 +38,12 @@ class ReleasedCoefficients:
     noise: Array
     """Covariances of the coefficients, K x K: from sampling, relative to ``variances``, and from
     privacy noise."""
-    design: Array | None
+    inverse_moment: Array | None
     """Inverse second moment of the columns within sites, K x K, over its first entry; None if it
     was not released."""
-    moment: Array | None
+    moment_noise: Array | None
     """Noise variance of each entry of that moment, K x K, times the square of the inverse's first
-    entry; None if ``design`` is, and its error is then part of ``noise``."""
+    entry; None if ``inverse_moment`` is, and its error is then part of ``noise``."""
     entries: tuple[CoefficientEntry, ...]
     """Length K."""
     freedom: float
@@ -83,10 +83,10 @@ def released_coefficients(
         labels=tuple((row["view"], row["entry"]) for row in single),
         values=_matrix(single, coefficients),
         variances=_matrix(single, ["chance"])[:, 0],
-        chance=_matrix(errors, [f"chance {name}" for name in coefficients]),
-        noise=_matrix(errors, [f"noise {name}" for name in coefficients]),
-        design=_matrix(errors, [f"design {name}" for name in coefficients]) if refits else None,
-        moment=_matrix(errors, [f"moment {name}" for name in coefficients]) if refits else None,
+        chance=_block("chance", errors, coefficients),
+        noise=_block("noise", errors, coefficients),
+        inverse_moment=_block("design", errors, coefficients) if refits else None,
+        moment_noise=_block("moment", errors, coefficients) if refits else None,
         entries=tuple(
             CoefficientEntry(row["coefficient"], row["level"] or "", row["reference"] or "")
             for row in errors
@@ -121,13 +121,17 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _check_numbers(found: ReleasedCoefficients) -> None:
     """Raise a ValueError for what no run writes."""
-    scales = found.freedom, found.relative_divisor_variance
-    refits = () if found.design is None or found.moment is None else (found.design, found.moment)
-    for each in (found.values, found.variances, found.chance, found.noise, scales, *refits):
-        if not np.isfinite(each).all():
+    scales = np.array([found.freedom, found.relative_divisor_variance])
+    blocks = (found.chance, found.noise, found.inverse_moment, found.moment_noise)
+    for each in (found.values, found.variances, scales, *blocks):
+        if each is not None and not np.isfinite(each).all():
             raise ValueError("a number is not finite")
     if not (found.variances.min() > 0 and found.freedom > 0 <= found.relative_divisor_variance):
         raise ValueError("a variance is none")
+
+
+def _block(kind: str, errors: Sequence[Mapping[str, Any]], coefficients: list[str]) -> Array:
+    return _matrix(errors, [f"{kind} {name}" for name in coefficients])
 
 
 def _matrix(rows: Sequence[Mapping[str, Any]], columns: list[str]) -> Array:

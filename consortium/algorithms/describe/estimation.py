@@ -44,7 +44,7 @@ class MomentEstimates:
     """Standard deviations of their noise."""
     kurtosis: Array
     scales: Array
-    """LearnedUnits scales of the columns, length d."""
+    """Learned scales of the columns, length d."""
 
     @property
     def mean_errors(self) -> Array:

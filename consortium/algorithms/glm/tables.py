@@ -173,8 +173,8 @@ def coefficient_tables(
     blocks = {"chance": every.sampling * both}
     if plan.parameters.refits:
         blocks["noise"] = unit**2 * every.noise * both
-        blocks["design"] = every.design * both
-        blocks["moment"] = every.moment / np.square(both)
+        blocks["design"] = every.inverse_moment * both
+        blocks["moment"] = every.moment_noise / np.square(both)
     else:  # values contain the open cohort's slopes, and variances lack what its curve explains
         blocks["noise"] = unit**2 * (every.noise + every.usual) * both
     spread = unit**2 * found.sum_variances / found.divisor**2

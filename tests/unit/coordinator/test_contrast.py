@@ -186,7 +186,7 @@ def test_a_joint_test_does_not_depend_on_factors(folder, asked):
 def test_combinations_without_any_error_are_no_test(folder):
     released = read_released(folder)
     same, none = np.ones_like(released.chance), np.zeros_like(released.noise)
-    alike = replace(released, chance=same, noise=none, moment=none)
+    alike = replace(released, chance=same, noise=none, moment_noise=none)
     for work in (compare_coefficients, lambda r, text: joint(r, [text, "diagnosis"])):
         with pytest.raises(StudyError, match=r"no error for 'region1' of view 'brain'"):
             work(alike, "b - c")

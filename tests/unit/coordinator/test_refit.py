@@ -144,18 +144,18 @@ def test_the_whole_model_is_the_run_s_own(noisy_run: tuple[Path, Any]) -> None:
 def test_errors_contain_those_of_the_columns_second_moment(noisy: Path, formula: str) -> None:
     """Solve the normal equations with errors in the second moment, many times."""
     released = read_released(noisy)
-    assert released.design is not None
-    assert released.moment is not None
-    small = replace(released, moment=1e-4 * released.moment)
-    exact = replace(released, moment=1e-12 * released.moment)
+    assert released.inverse_moment is not None
+    assert released.moment_noise is not None
+    small = replace(released, moment_noise=1e-4 * released.moment_noise)
+    exact = replace(released, moment_noise=1e-12 * released.moment_noise)
     asked = Refit(formula=formula)
     after, before = (fit_again(each, asked).estimates[0].errors ** 2 for each in (small, exact))
     kept = [p for p, e in enumerate(released.entries) if e.name.split("=")[0] in terms_of(formula)]
-    moment = np.linalg.inv(released.design)
+    moment = np.linalg.inv(released.inverse_moment)
     sums = (released.values @ moment)[:, kept]
     generator, draws = np.random.default_rng(0), []
     for _ in range(4000):
-        errors = np.sqrt(small.moment) * generator.standard_normal(moment.shape)
+        errors = np.sqrt(small.moment_noise) * generator.standard_normal(moment.shape)
         drawn = moment + np.triu(errors) + np.triu(errors, 1).T
         draws.append(np.linalg.solve(drawn[np.ix_(kept, kept)], sums.T))
     first = [released.entries[p].name.split("=")[0] for p in kept].index(terms_of(formula)[0])
@@ -238,4 +238,4 @@ def test_what_the_run_can_not_answer_is_refused(folder: Path, asked: Any) -> Non
 
 def test_a_run_without_the_second_moment_is_refused(folder: Path) -> None:
     with pytest.raises(OutputError, match="design"):
-        fit_again(replace(read_released(folder), design=None), Refit(formula="age"))
+        fit_again(replace(read_released(folder), inverse_moment=None), Refit(formula="age"))

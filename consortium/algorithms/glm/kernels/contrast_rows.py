@@ -40,9 +40,9 @@ class Coefficients:
     noise: Array
     """Covariance by privacy noise and first-round noise, K x K, equal for every outcome. Without
     the error of the second moment."""
-    design: Array
+    inverse_moment: Array
     """Inverse of the design's second moment within sites, K x K, over its first entry."""
-    moment: Array
+    moment_noise: Array
     """Variance of each entry of that moment, K x K, times the square of the inverse's first entry;
     0 for the first entry, whose error is in ``relative_divisor_variance``."""
     usual: Array
@@ -120,22 +120,24 @@ def solve_coefficients(
         values=solve @ rows,
         sampling=found.divisor**2 * chance,
         noise=solve @ covariance @ solve.T,
-        design=design,
-        moment=(clip / found.divisor) ** 2 * moment,
+        inverse_moment=design,
+        moment_noise=(clip / found.divisor) ** 2 * moment,
         usual=solve @ np.diag(usual) @ solve.T,
         freedom=found.freedom,
         relative_divisor_variance=found.divisor_variance / found.divisor**2,
     )
 
 
-def moment_covariances(design: Array, moment: Array, values: Array, directions: Array) -> Array:
+def moment_covariances(
+    inverse_moment: Array, moment_noise: Array, values: Array, directions: Array
+) -> Array:
     """Return covariances of combinations of coefficients by errors N of the second moment.
 
     To first order, coefficients β have the error -M⁻¹ N β. N is symmetric with independent entries.
 
     Parameters
     ----------
-    design, moment : array, K x K
+    inverse_moment, moment_noise : array, K x K
         As in `Coefficients`.
     values : array, V x K
         Coefficients of every outcome.
@@ -146,11 +148,11 @@ def moment_covariances(design: Array, moment: Array, values: Array, directions: 
     -------
     array, V x J x J
     """
-    moved = directions @ design
+    moved = directions @ inverse_moment
     products = moved[None, :, :, None] * values[:, None, None, :]
     both = products + products.swapaxes(2, 3)
     # Each entry beside the diagonal is counted twice, and those on it are doubled in ``both``.
-    share = moment / np.where(np.eye(len(moment)), 4.0, 2.0)
+    share = moment_noise / np.where(np.eye(len(moment_noise)), 4.0, 2.0)
     return np.asarray(np.einsum("vikl,kl,vjkl->vij", both, share, both, optimize=True))
 
 
@@ -159,8 +161,10 @@ def with_found_slopes(found: Effects, every: Coefficients, expected: Expected) -
 
     Without released slopes, all outcomes count as if covariates explained the usual part of them.
     """
-    first = np.eye(1, len(every.design))
-    error = moment_covariances(every.design, every.moment, every.values.T, first)[:, 0, 0]
+    first = np.eye(1, len(every.inverse_moment))
+    error = moment_covariances(
+        every.inverse_moment, every.moment_noise, values=every.values.T, directions=first
+    )[:, 0, 0]
     more = error - every.usual[0, 0]
     each = found.each
     return replace(

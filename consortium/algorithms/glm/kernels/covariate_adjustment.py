@@ -13,7 +13,7 @@ from consortium.algorithms.glm.kernels.shrinkage import shrinkage_factor
 from consortium.base.array import Array
 
 LEAST_KEPT = 0.5
-"""Smallest factor by which slopes are shrunk, for any amount of noise."""
+"""Smallest factor by which slopes are multiplied, for any amount of noise."""
 _MOST_EXPLAINED = 0.9
 _LEAST_BETWEEN = 0.01
 _USUAL_BETWEEN = 0.2
@@ -129,7 +129,7 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     """Fit the contrast on the covariates within sites by least squares.
 
     The moment is mixed with a multiple of the identity in proportion to its noise. Slopes are
-    shrunk by the factor of James and Stein, at least to a half.
+    multiplied by a factor of the kind of James and Stein, which is never below a half.
 
     Parameters
     ----------

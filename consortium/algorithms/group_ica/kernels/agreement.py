@@ -16,7 +16,7 @@ _REPLAYED = 0.0, 0.32, 0.55, 0.87, 1.5, 5.0
 _TRUE = 0.0, 0.40, 0.88, 1.17, 1.59, 4.34
 """Fisher's z of the expected correlation with the truth."""
 REACH = 0.6
-"""Of Fisher's z: about 97 of 100 maps lie within it, on the least kind bench 90."""
+"""Of Fisher's z: about 97 of 100 maps lie within it, and 90 in the hardest benchmark."""
 REACH_AT_HOME = 0.75
 """The same of a hospital's own maps, whose direction of error is the hospital's own."""
 REACH_WITH_OPEN = 0.9
