@@ -71,11 +71,11 @@ class RoundMessages:
     def _forgive(self, number: int) -> None:
         """Take sites whose answer to a round was on the exchange in time as punctual.
 
-        A share or a slow centre may have shown it late.
+        A share or a slow centre may have shown it late. Sites that were not asked stay late.
         """
         asked = self._names.round(number, QUERY)
         places = self.places(number, "contribution")
-        for site in sorted(self.late):
+        for site in sorted(self.late & self._given.keys()):
             if self._mail.in_time(asked, places[site], self._given[site]):
                 self.late.discard(site)
                 self._mail.log(

@@ -22,7 +22,7 @@ MODULES = {
     "scikit-learn": "sklearn",
 }
 """Import names that are not the distribution's own."""
-PINS = {"fastapi", "sqlalchemy"}
+PINS = {"whenever"}
 """Declared for Prefect's sake alone."""
 
 
