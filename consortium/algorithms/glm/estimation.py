@@ -300,7 +300,6 @@ class ContrastRound:
             found=found,
             importance=self.plan.importance,
             weight_ratio=self._weight_ratio,
-            squared_weights=self.centring.information[1],
             noise=learned.noise,
             expected=expected,
             tails=self.tails,

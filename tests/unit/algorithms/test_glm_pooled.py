@@ -92,6 +92,18 @@ def test_all_coefficients_are_those_of_statsmodels(seed):
         assert found == pytest.approx(coefficients_of_statsmodels(study), abs=1e-8)
 
 
+@RANDOM
+def test_all_coefficients_beside_a_slope_are_those_of_statsmodels(seed):
+    study = random_study(seed, covariates=3)
+    formula = {"formula": "z01 + z11 + z21 + dx1", "groups": {}}
+    trial = trial_of(*study, contrasts="all", norms={"deviation": 1.0}, **formula)
+    result = run_trial(trial, 0.0, np.random.default_rng(0))
+    found = np.array([row[3:] for row in result.tables["coefficients"].rows])
+    # The group is a plain column here: of -1 and 1, in units of a public deviation, 0.5.
+    expected = coefficients_of_statsmodels(study)[:, [1, 2, 3, 0]] * [1.0, 1.0, 1.0, 0.25]
+    assert found == pytest.approx(expected, abs=1e-8)
+
+
 def test_means_of_outcomes_are_the_means_of_their_effects():
     study = random_study(5)
     named = {"two": ["brain1", "brain2"], "all": ["brain*"]}

@@ -60,7 +60,6 @@ def solve_coefficients(
     found: Effects,
     importance: float,
     weight_ratio: float,
-    squared_weights: float,
     noise: dict[str, float],
     expected: Expected,
     tails: LostTails,
@@ -77,8 +76,6 @@ def solve_coefficients(
         κ, factor of the covariates in the released sums.
     weight_ratio : float
         Σ a² n / Σ a n.
-    squared_weights : float
-        N_u = Σ a² n q (1 - q).
     noise : mapping of float
         σ_G, σ_A and that of T.
     expected : Expected
@@ -88,7 +85,10 @@ def solve_coefficients(
         coefficient has a larger variance.
     """
     count = len(rows)
-    clip = found.divisor / (adjustment.information * (1 - adjustment.explained))
+    information = adjustment.information * (1 - adjustment.explained)
+    clip = expected.clip * found.divisor / expected.divisor
+    # Weights of a slope are in units of ŝ and clipped, those of the other coefficients are not.
+    scale = found.divisor / (clip * information)
     inverse = adjustment.inverse
     solve = np.zeros((count, count))
     solve[0, 0] = 1 / found.divisor
@@ -96,7 +96,7 @@ def solve_coefficients(
     solve[1:, 0] = -inverse @ adjustment.products / found.divisor
     chance = np.outer(solve[:, 0], solve[:, 0])
     spread = np.sqrt(1 + tails.uneven[1:])
-    own = weight_ratio * inverse / (clip**2 * squared_weights * (1 - adjustment.explained))
+    own = weight_ratio * inverse / (clip**2 * expected.squares)
     chance[1:, 1:] += own * np.outer(spread, spread)
     explained = expected.clip**2 * expected.explained
     moments = expected.explained * (noise["moment"] ** 2 + noise["contrast"] ** 2)
@@ -109,19 +109,19 @@ def solve_coefficients(
     leak += tails.variance().mean(axis=1)
     covariance = np.diag(found.privacy + leak)
     # An error of a site's mean moves the contrast's sum by -γ times that of the column's sum.
-    covariance[0, 1:] = covariance[1:, 0] = -adjustment.slopes * levels
+    covariance[0, 1:] = covariance[1:, 0] = -scale * adjustment.slopes * levels
     moment = np.broadcast_to(adjustment.errors, covariance.shape).copy()
     moment[0, 1:] += expected.count_noise
     moment[1:, 0] += expected.count_noise
     slopes = np.concatenate([[1.0], -inverse @ adjustment.products])
     design = np.outer(slopes, slopes)
-    design[1:, 1:] += found.divisor / clip * inverse
+    design[1:, 1:] += information * inverse
     return Coefficients(
         values=solve @ rows,
         sampling=found.divisor**2 * chance,
         noise=solve @ covariance @ solve.T,
         inverse_moment=design,
-        moment_noise=(clip / found.divisor) ** 2 * moment,
+        moment_noise=moment / information**2,
         usual=solve @ np.diag(usual) @ solve.T,
         freedom=found.freedom,
         relative_divisor_variance=found.divisor_variance / found.divisor**2,
