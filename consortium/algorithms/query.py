@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from consortium.base.array import Array
+from consortium.privacy.block_bounds import BlocksBound
 from consortium.privacy.bounds import Bound
 
 if TYPE_CHECKING:
@@ -62,6 +63,23 @@ class PlannedRelease:
         else:
             once = shape.noise * self.bound.sensitivity(sum(shape.units))
         return once * math.sqrt(self.rounds / self.share)
+
+    def block_sums(
+        self, release: Release, persons: float
+    ) -> tuple[dict[str, Array], dict[str, float]]:
+        """Return sums over all participants and their noise standard deviations, by block.
+
+        Parameters
+        ----------
+        release : Release
+            An answer to this, whose bound has blocks.
+        persons : float
+            Number of participants.
+        """
+        bound = self.bound
+        assert isinstance(bound, BlocksBound)  # noqa: S101 - for the type checker
+        sums = bound.split(release.values * persons)
+        return sums, bound.deviations(release.deviation * persons)
 
 
 @dataclass(frozen=True)

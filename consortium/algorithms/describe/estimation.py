@@ -16,7 +16,7 @@ from consortium.algorithms.describe.kernels.clipping_bias import (
     usual_lost,
 )
 from consortium.algorithms.describe.kernels.quantiles import cell_shares
-from consortium.algorithms.describe.learned import Counts, LearnedUnits, block_sums
+from consortium.algorithms.describe.learned import Counts, LearnedUnits
 from consortium.base.array import Array
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class _Clipped:
     ) -> _Clipped:
         """Return the sums of a release."""
         persons = float(plan.units_in(release).sum())
-        sums, noise = block_sums(plan.releases[1], release, persons)
+        sums, noise = plan.releases[1].block_sums(release, persons)
         groups, numbers = learned.centres.shape
         moments = sums["moments"].reshape(groups, 2, numbers)
         root = math.sqrt(2.0) * plan.reach

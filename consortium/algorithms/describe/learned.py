@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consortium.algorithms.base import PlannedRelease, Release
+from consortium.algorithms.base import Release
 from consortium.algorithms.describe.entries import Variable
 from consortium.base.array import Array
 from consortium.kernels.simplex import project_to_simplex
-from consortium.privacy.block_bounds import BlocksBound
 
 if TYPE_CHECKING:
     from consortium.algorithms.describe.centre import Describe
@@ -64,7 +63,7 @@ def estimate_counts(plan: Describe, release: Release) -> Counts:
     """
     total = float(plan.units_in(release).sum())
     unsure = release.units_deviation * math.sqrt(len(plan.present(release)))
-    sums, noise = block_sums(plan.releases[0], release, total)
+    sums, noise = plan.releases[0].block_sums(release, total)
     many = len(plan.entries.levels)
     persons = np.array([total])
     deviations = np.array([unsure])
@@ -79,16 +78,6 @@ def estimate_counts(plan: Describe, release: Release) -> Counts:
     if many > 1:
         rows = np.append(rows, noise["cells"] * math.sqrt(many))
     return Counts(persons, deviations, cells, rows, plan.present(release))
-
-
-def block_sums(
-    stage: PlannedRelease, release: Release, persons: float
-) -> tuple[dict[str, Array], dict[str, float]]:
-    """Return the sums over all participants and their noise standard deviations, by block."""
-    bound = stage.bound
-    assert isinstance(bound, BlocksBound)  # noqa: S101 - for the type checker
-    sums = bound.split(release.values * persons)
-    return sums, bound.deviations(release.deviation * persons)
 
 
 def learn_columns(plan: Describe, counts: Counts) -> LearnedUnits:

@@ -46,7 +46,7 @@ from consortium.algorithms.glm.kernels.lost_tails import (
     lost_tails,
     no_tails,
 )
-from consortium.algorithms.glm.learned import Learned, block_of, sums_in
+from consortium.algorithms.glm.learned import Learned, block_of
 from consortium.algorithms.glm.ring import clips_in, pair_weight
 from consortium.base.array import Array
 
@@ -183,7 +183,7 @@ class ContrastRound:
         persons = centring.groups.persons
         total = float(persons.sum())
         present = learned.norms.present
-        sums, noise = sums_in(stage, release, total)
+        sums, noise = stage.block_sums(release, total)
         scale = plan.clipping.reach**2 * total / pair_weight(persons)
         rows = sums["effects"].reshape(plan.rows, -1).T
         # A participant who lacks an outcome adds 0, so the sum is divided by the share present.

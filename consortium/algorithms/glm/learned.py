@@ -91,23 +91,13 @@ def persons_in(plan: Glm, release: Release) -> Array:
     return counts
 
 
-def sums_in(
-    stage: PlannedRelease, release: Release, persons: float
-) -> tuple[dict[str, Array], dict[str, float]]:
-    """Return the sums over all participants and their noise standard deviations, by block."""
-    bound = stage.bound
-    assert isinstance(bound, BlocksBound)  # noqa: S101 - for the type checker
-    sums = bound.split(release.values * persons)
-    return sums, bound.deviations(release.deviation * persons)
-
-
 def read_first_round(
     plan: Glm, centring: Centring, stage: PlannedRelease, release: Release
 ) -> Learned:
     """Return location, scale and covariate adjustment from the sums of the first round."""
     answered = centring.among(persons_in(plan, release))
     persons = answered.groups.persons
-    sums, noise = sums_in(stage, release, float(persons.sum()))
+    sums, noise = stage.block_sums(release, float(persons.sum()))
     norms = _norms(plan, persons, sums, noise)
     # One standard deviation is added, as noise would otherwise look like site differences.
     kept = (float(sums["kept"][0]) + noise["kept"]) / float(persons.sum())

@@ -136,16 +136,7 @@ def test_a_run_that_nobody_scheduled_opens_no_study(office: Office) -> None:
 @pytest.mark.slow
 def test_an_unfinished_run_is_taken_up_first_and_a_double_date_opens_one(office: Office) -> None:
     office.consent(runs=1)
-    whole, out = office.desk, office.place.files.out / "0001"
-
-    def pause(seconds: float) -> None:
-        if (out / "transcript" / "round-00001.json").exists():
-            raise Killed
-        whole.clock.pause(seconds)
-
-    office.desk = replace(whole, clock=Clock(whole.clock.now, pause))
-    with pytest.raises(Killed):
-        office.serve(1, order=1)
+    out = _killed_after_a_round(office)
     assert not (out / "report.html").exists()
     _as_if_killed(office)
     for site in office.local.study.sites:
@@ -153,7 +144,6 @@ def test_an_unfinished_run_is_taken_up_first_and_a_double_date_opens_one(office:
             office.exchange, load_identity(office.place.site(site)).key, site, office.local.study
         )
 
-    office.desk = whole
     office.serve(2, told="is complete")
     assert [name for name, _ in office.opened()] == ["Crashed", "Completed"]
     assert office.server.rows(office.of_type("RUNNING")) == []
@@ -164,6 +154,22 @@ def test_an_unfinished_run_is_taken_up_first_and_a_double_date_opens_one(office:
     assert len(office.opened()) == 2
     assert "a later date" in str(office.states())
     assert office.runs() == ["small-0001"]
+
+
+def _killed_after_a_round(office: Office) -> Path:
+    """Kill the service after the first round of its first run, and return the run's folder."""
+    whole, out = office.desk, office.place.files.out / "0001"
+
+    def pause(seconds: float) -> None:
+        if (out / "transcript" / "round-00001.json").exists():
+            raise Killed
+        whole.clock.pause(seconds)
+
+    office.desk = replace(whole, clock=Clock(whole.clock.now, pause))
+    with pytest.raises(Killed):
+        office.serve(1, order=1)
+    office.desk = whole
+    return out
 
 
 def _as_if_killed(office: Office) -> None:
@@ -271,18 +277,8 @@ def test_a_date_is_tried_again_only_for_the_stated_time(
 @pytest.mark.slow
 def test_a_service_that_lost_its_output_opens_no_run_beside_the_open_one(office: Office) -> None:
     office.consent(runs=2)
-    whole, out = office.desk, office.place.files.out / "0001"
-
-    def pause(seconds: float) -> None:
-        if (out / "transcript" / "round-00001.json").exists():
-            raise Killed
-        whole.clock.pause(seconds)
-
-    office.desk = replace(whole, clock=Clock(whole.clock.now, pause))
-    with pytest.raises(Killed):
-        office.serve(1, order=1)
+    out = _killed_after_a_round(office)
     shutil.rmtree(office.place.files.out)
-    office.desk = whole
     office.serve(2, order=1, told="is open on the exchange")
     assert office.runs() == ["small-0001"]
     assert office.opened()[1:] == []
