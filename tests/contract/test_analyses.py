@@ -63,6 +63,7 @@ PARTS = (
         "learned",
         "estimation",
         "biases",
+        "agreement",
         "power",
         "methods",
     ),

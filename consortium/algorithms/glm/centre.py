@@ -30,6 +30,13 @@ from consortium.algorithms.base import (
     Shape,
     SiteData,
 )
+from consortium.algorithms.glm.agreement import (
+    AGREEMENT,
+    agreement_arguments,
+    agreement_bound,
+    found_agreement,
+    glm_agreement,
+)
 from consortium.algorithms.glm.centring import counted_centring, expected_centring
 from consortium.algorithms.glm.clipping import (
     BELOW,
@@ -98,6 +105,7 @@ STAGES = {
     "slope_norms": "norms",
     "contrast": "contrast",
     "slope": "contrast",
+    AGREEMENT: AGREEMENT,
 }
 """Stages by statistic."""
 
@@ -142,6 +150,7 @@ class Glm(AnalysisPlan[GlmParameters]):
         "glm_contrast": glm_contrast,
         "glm_slope_norms": glm_slope_norms,
         "glm_slope": glm_slope,
+        "glm_agreement": glm_agreement,
     }
     cases = (
         Case(_EXAMPLE, views=(("x", 4), ("group", 1))),
@@ -156,6 +165,12 @@ class Glm(AnalysisPlan[GlmParameters]):
             views=_VIEWS,
         ),
         Case({**_EXAMPLE, "formula": "group1 * z1 + I(z1**2)", "contrasts": "all"}, views=_VIEWS),
+        Case({**_EXAMPLE, "agreement": 0.1}, views=(("x", 4), ("group", 1))),
+        Case(
+            {**_EXAMPLE, "formula": "group1 + z1", "contrasts": "all", "agreement": 0.2},
+            views=_VIEWS,
+        ),
+        Case({**_SLOPE, "formula": "z1", "agreement": 0.1}, views=_VIEWS),
         Case(_COUNTED, views=(("x", 4), ("group", 1))),
         Case({**_COUNTED, "formula": "group1 + z1 + z2"}, views=_VIEWS),
         Case({**_SLOPE, "formula": "z1 + group1 + z2"}, views=_VIEWS),
@@ -250,7 +265,7 @@ class Glm(AnalysisPlan[GlmParameters]):
             outcomes=self.outcomes,
             covariates=self.covariates,
             groups=self.groups,
-            noise=self.shape.noise / math.sqrt(1 - self.look_share),
+            noise=self.shape.noise / math.sqrt(self._rest),
             outcome_correlation=outcome_correlation,
             gap=parameters.gap,
             explained=parameters.explained,
@@ -299,11 +314,16 @@ class Glm(AnalysisPlan[GlmParameters]):
         return known + (coverage.SHARE if self.parameters.gaps else 0.0)
 
     @property
+    def _rest(self) -> float:
+        """Share of the budget beside the first look and the hospitals' agreement."""
+        return 1 - self.look_share - self.parameters.agreement
+
+    @property
     def releases(self) -> tuple[PlannedRelease, ...]:
-        """Counts (if there are groups), first look with the covariates' sums, and T."""
+        """Counts (if there are groups), first look with the covariates' sums, T, and agreement."""
         shares = self.clipping.shares
         sites = len(self.groups.persons)
-        rest = 1 - self.look_share
+        rest = self._rest
         clipped = self.design.clipped_columns
         found = []
         heard = dict[str, tuple[int, ...]]()
@@ -323,8 +343,14 @@ class Glm(AnalysisPlan[GlmParameters]):
             heard["slopes"] = (self.covariates,)
         if slope:
             heard["spread"] = (1,)
-        left = 1 - sum(release.share for release in found)
-        return *found, self._release("slope" if slope else "contrast", self._second, heard, left)
+        agreement = self.parameters.agreement
+        left = 1 - agreement - sum(release.share for release in found)
+        found.append(self._release("slope" if slope else "contrast", self._second, heard, left))
+        if agreement:
+            heard = {name: form for name, form in heard.items() if name != "slopes"}
+            heard["coefficients"] = (self.rows, self.outcomes)
+            found.append(self._release(AGREEMENT, agreement_bound(self), heard, agreement))
+        return tuple(found)
 
     def _release(
         self, stage: str, bound: BlocksBound, forms: dict[str, tuple[int, ...]], part: float
@@ -350,7 +376,7 @@ class Glm(AnalysisPlan[GlmParameters]):
         p = self.covariates
         reach = self.design.covariate_reach
         shares = self.clipping.shares
-        rest = 1 - self.look_share
+        rest = self._rest
         blocks = self._look
         if p:
             limit = self.lift * self.design.product_reach
@@ -558,7 +584,20 @@ class Glm(AnalysisPlan[GlmParameters]):
         every = sums_of.coefficients(expected, found, learned) if plan.rows > 1 else None
         if every is not None and plan.parameters.refits:
             found = with_found_slopes(found, every, expected)
-        more = FurtherFindings(every, means)
+        agreement = None
+        if AGREEMENT in stages:
+            asked = agreement_arguments(plan, learned, found, every, heard)
+            release = yield Query(AGREEMENT, stages[AGREEMENT].statistic, asked)
+            agreement = found_agreement(
+                plan=plan,
+                centring=centring.among(persons_in(plan, release)),
+                learned=learned,
+                found=found,
+                every=every,
+                release=release,
+                change=float(sums_of.tails.changes[0]),
+            )
+        more = FurtherFindings(every, means, agreement)
         return effects_result(plan, found, learned, answered, more)
 
 

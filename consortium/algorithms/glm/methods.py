@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from consortium.algorithms.glm.agreement import METHODS as AGREEMENT_METHODS
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT
 from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment
@@ -46,6 +47,7 @@ def methods_text(plan: Glm, learned: Learned, persons: Array) -> str:
         *((_adjustment(plan, learned.adjustment),) if plan.covariates else ()),
         _errors(plan),
         _tests(plan),
+        *((AGREEMENT_METHODS,) if plan.parameters.agreement else ()),
     )
     return " ".join(sentences)
 

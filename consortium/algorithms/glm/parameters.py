@@ -141,6 +141,9 @@ class GlmParameters(AnalysisParameters):
     shares: Part | dict[str, Part] | None = None
     """Instead of `groups`: expected fraction of the participants with the contrast's level, at all
     sites or by site. A wrong fraction costs precision only."""
+    agreement: float = Field(default=0.0, ge=0, le=0.5)
+    """Share of the budget to learn how much the contrast's effect differs between hospitals: 0.1 is
+    usual, and 0 releases nothing about it. With covariates it requires `contrasts: all`."""
     basis: Literal["entries", "smooth"] = "entries"
     """Numbers that are released for the outcomes: 'entries' for every outcome; 'smooth', for one
     view of images that has a number for every voxel or vertex, for their coefficients in a public
@@ -206,6 +209,7 @@ class GlmParameters(AnalysisParameters):
             raise FieldError(
                 "shares", "'groups' already states the expected fractions. Remove one."
             )
+        self._check_agreement()
         self._check_basis()
         self._check_open()
         self._check_units()
@@ -234,6 +238,19 @@ class GlmParameters(AnalysisParameters):
                 "units",
                 "a row without an outcome is excluded from its unit. Set 'gaps: 0' in the views.",
             )
+
+    def _check_agreement(self) -> None:
+        if not self.agreement:
+            return
+        if len(self.terms) > 1 and not self.importance:
+            raise FieldError(
+                "agreement",
+                "requires 'contrasts: all' if the formula has covariates, because hospitals whose "
+                "groups differ in a covariate would otherwise seem to differ in the effect.",
+            )
+        for name, given in (("units", self.units), ("open", self.open), ("basis", self.smooth)):
+            if given:
+                raise FieldError("agreement", f"is not possible with {name}. Remove one of them.")
 
     def _check_basis(self) -> None:
         if not self.smooth:

@@ -11,7 +11,8 @@ from scipy.special import ndtr, ndtri
 
 from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
-from consortium.algorithms.glm.centring import Centring
+from consortium.algorithms.glm.agreement import check_agreement, expect_agreement
+from consortium.algorithms.glm.centring import Centring, expected_centring
 from consortium.algorithms.glm.clipping import BALANCE_SHARE, RESIDUAL_VARIANCE, clipped_at
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.groups import Groups
@@ -265,7 +266,8 @@ def expect(plan: Glm) -> tuple[Expectation, ...]:
     )
     name = f"power to find an effect of {asked:g}"
     power = Expectation(name, middle, worst, best, ranged=reason)
-    return *ranged, power, Expectation(POOLED, _enough(plan, found), rises=False)
+    agreement = expect_agreement(plan, expected_centring(plan), found)
+    return *ranged, power, *agreement, Expectation(POOLED, _enough(plan, found), rises=False)
 
 
 def _error_of_uneven_groups(plan: Glm, found: Forecast) -> float:
@@ -382,6 +384,8 @@ def check_worth(plan: Glm) -> Forecast:
     if reason:
         raise StudyError(f"field 'analysis': this study is hopeless: {reason}.")
     check_gain(plan, found.error)
+    if plan.parameters.agreement:
+        check_agreement(plan, expected_centring(plan), found)
     return found
 
 

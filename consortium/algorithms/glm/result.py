@@ -12,6 +12,13 @@ from scipy.special import ndtri, stdtrit
 from consortium.algorithms import coverage
 from consortium.algorithms.base import Captions, Result, Table
 from consortium.algorithms.findings import ImageSet
+from consortium.algorithms.glm.agreement import (
+    AGREEMENT,
+    agreement_numbers,
+    agreement_remarks,
+    agreement_sentence,
+    agreement_table,
+)
 from consortium.algorithms.glm.biases import (
     bias_sentences,
     clipped_of,
@@ -27,6 +34,7 @@ from consortium.algorithms.glm.centring import (
 )
 from consortium.algorithms.glm.declared import declared_sentences
 from consortium.algorithms.glm.estimation import known_effects
+from consortium.algorithms.glm.kernels.agreement import HospitalAgreement
 from consortium.algorithms.glm.kernels.contrast_regression import Effects, Estimates
 from consortium.algorithms.glm.kernels.contrast_rows import Coefficients
 from consortium.algorithms.glm.kernels.outcome_correlation import (
@@ -66,6 +74,8 @@ class FurtherFindings:
     """All coefficients, if the study asks for them."""
     means: Estimates | None = None
     """Effects on means of groups of outcomes, if the study names groups."""
+    agreement: HospitalAgreement | None = None
+    """How much hospitals' effects differ, if the study asks for it."""
 
 
 def effects_result(
@@ -107,9 +117,12 @@ def effects_result(
         "advice": "effects that all outcomes have in common are up to "
         f"{100 * plan.clipping.lost:.0f} % too small, because of clipping",
     }
+    if more.agreement is not None:
+        numbers |= agreement_numbers(more.agreement)
     error = float(numbers["mean_error"])
     counted = counted_sentences(plan, centring)
     headline = (
+        *(() if more.agreement is None else (agreement_sentence(plan, more.agreement),)),
         *bias_sentences(biases, plan.outcomes),
         _headline(plan, significant, error, counted),
         *contradicted_sentences(plan, learned),
@@ -186,6 +199,8 @@ def _more(
         means = _published(means, withheld)
         arrays |= {f"average_{name}": values for name, values in means.items()}
         tables[f"averages-{plan.parameters.contrast}"] = averages_table(plan, means, withheld)
+    if more.agreement is not None:
+        tables[AGREEMENT] = agreement_table(plan, more.agreement)
     if more.coefficients is not None:
         tables |= coefficient_tables(plan, found, more.coefficients, learned.unit, states)
     return tables
@@ -243,6 +258,7 @@ def remarks_of(plan: Glm) -> tuple[str, ...]:
         *declared_sentences(plan.parameters),
         *cohort_sentences(plan),
         *((REFITS,) if plan.parameters.refits else ()),
+        *agreement_remarks(plan),
         *(() if plan.parameters.units is None else (plan.parameters.units.explained,)),
     )
 

@@ -60,6 +60,8 @@ class LostTails:
     uneven: Array
     """Relative increase of a coefficient's sampling variance, since participants vary more where
     its weight is larger. Length K."""
+    changes: Array
+    """Change of the logarithm of squared norms per unit of the weight, shrunk. Length K."""
 
     @property
     def shift(self) -> Array:
@@ -86,7 +88,7 @@ class LostTails:
 
 def no_tails(outcomes: int, rows: int) -> LostTails:
     """Return a correction of 0 for a study that does not release the loss."""
-    return LostTails(np.zeros(outcomes), 0.0, 0.0, *np.zeros((3, rows)))
+    return LostTails(np.zeros(outcomes), 0.0, 0.0, *np.zeros((4, rows)))
 
 
 @dataclass(frozen=True)
@@ -169,15 +171,15 @@ def lost_tails(
     return LostTails(*_drawn(sums, outcome_correlation, _TAKEN * persons), *found.T)
 
 
-def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, float, float]:
-    """Return θ, its variance, and the relative increase of the sampling variance."""
+def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, float, float, float]:
+    """Return θ, its variance, relative increase of the sampling variance, and the change itself."""
     noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
     kept = float(shrinkage_factor(lean.width**2, noise))
     change = kept * released / lean.information
     error = math.sqrt(kept * noise)
     theta, low, high = (lean.theta(change + sign * error) for sign in (0, -1, 1))
     uneven = _UNEVEN * min(abs(change * _WIDTH / lean.width), 1.0) ** 2
-    return theta, (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2, uneven
+    return theta, (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2, uneven, change
 
 
 def _contrast(apart: float, part: float) -> float:
