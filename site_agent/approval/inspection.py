@@ -3,9 +3,8 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -14,8 +13,7 @@ from rich.table import Table
 
 from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
-from consortium.errors import ConsortiumError, DataError, StudyError
-from consortium.membership.consent import post_consent
+from consortium.errors import ConsortiumError, DataError
 from consortium.opened_study import OpenedStudy
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.privacy.mechanism import HEADROOM
@@ -23,29 +21,19 @@ from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan, make_plan, nominal_shape
 from consortium.study.slots import check_slots
 from consortium.study.spec import Study, open_vectors
-from site_agent.approval.approval import (
-    Approval,
-    Papers,
-    Terms,
-    approve_papers,
-    post_withdrawn,
-)
 from site_agent.approval.folder import SiteFolder, StudyCase
-from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.understanding import changes, facts_before, show_facts
 from site_agent.config import SiteConfig
 from site_agent.data.doubts import Misnamed, doubts_about
-from site_agent.data.people import candidates, everybody_in, read_left_out, site_tables
+from site_agent.data.people import everybody_in, read_left_out, site_tables
 from site_agent.data.survey import SkippedPerson
 from site_agent.data.table_summary import summarize_tables, table_problems, tables_read
 from site_agent.data.understood import Understanding
-from site_agent.enrolment.pinned_consortium import check_members
-from site_agent.enrolment.request import open_anchor
 from site_agent.images.recordings import quality_remarks, recording_remarks
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.summaries import scanned, understand
-from site_agent.policy.policy import SpentLoss, StudyRequest, refusals, refuse_by_policy
+from site_agent.policy.policy import SpentLoss, StudyRequest, refusals
 
 _LEAST = 0.5
 """Fraction of a nominal number below which a warning is given."""
@@ -369,59 +357,6 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
             f"One participant's scan needs up to {data.largest / 1e6:.0f} MB, more than memory "
             f"{config.memory} in site.yaml; one is prepared at a time."
         )
-
-
-def say_yes(
-    folder: Path,
-    papers: Papers,
-    terms: Terms,
-    today: date,
-    ask: Callable[[], None] = lambda: None,
-) -> tuple[Approval, ConsortiumError | None]:
-    """Approve a study for a number of runs from now on, and inform the coordinator.
-
-    ``papers`` are the files that the site's staff were shown. ``ask`` is called once there is no
-    objection, and raises an error to stop the approval. Raises StudyError if the last day is over
-    before it began. Raises ConsortiumError if the site's policy refuses the study, or a file can't
-    be used.
-
-    Returns
-    -------
-    approval : Approval
-    trouble : ConsortiumError or None
-        Why the coordinator could not be informed.
-    """
-    if terms.ended(today):
-        raise StudyError(
-            f"--until {terms.until} has passed, so no run could begin; name a later day."
-        )
-    site = SiteFolder.open(folder)
-    case = StudyCase(site, papers)
-    name = site.config.name
-    people = candidates(site.config, case.study.data)
-    out = {*case.over_limit(people)}
-    spent = case.spent([label for label in people if label not in out])
-    runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
-    refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
-    at = today.isoformat()
-    states = FolderStates(folder, site.config, site.identity, site.ledger)
-    states.check_left_out()
-    states.check_roster(check_members(folder, papers.members))
-    ask()
-    states.settle_approvals(at)  # so the new serial number is above all recorded ones
-    had = site.ledger.used(case.study.study, case.centres)
-    terms = replace(terms, runs=terms.runs + had)
-    approval = approve_papers(folder, site.identity, papers, terms)
-    try:
-        states.settle(at)
-        states.settle_left_out(at)
-        exchange = site.config.open_exchange()
-        trouble = open_anchor(folder, site.config, site.identity).post()
-        post_consent(exchange, site.identity.key, case.study.study, approval.consent(name))
-        post_withdrawn(folder, site.identity, name, exchange)
-    except ConsortiumError as error:
-        return approval, error
-    return approval, trouble
 
 
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:

@@ -190,7 +190,8 @@ def approve_command(
 ) -> None:
     """Check a study as check does, and approve this exact study file with these exact keys."""
     from site_agent.approval.approval import Terms
-    from site_agent.approval.inspection import inspect, say_yes
+    from site_agent.approval.decision import say_yes
+    from site_agent.approval.inspection import inspect
     from site_agent.approval.understanding import store_understanding
     from site_agent.status import approval_line
 
