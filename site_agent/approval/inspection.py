@@ -78,13 +78,9 @@ class Inspection:
     def show(self, out: Console) -> None:
         """Print it for the site's staff."""
         out.print(f"{self.study.study}: {self.study.title}", soft_wrap=True)
-        units = self.study.analysis.grouped
-        who = "participants" if units is None else units.named
-        out.print(f"{len(self.lengths)} {who} qualify{self._of_them()}.", soft_wrap=True)
-        for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
-            out.print(f"{many} left out: {reason}")
-        for line in _who_lacks_what(self.skipped):
-            out.print(f"  {line}", soft_wrap=True)
+        out.print(self.headline, soft_wrap=True)
+        for line in self.left_out:
+            out.print(line, soft_wrap=True)
         show_facts(self.understood.facts, self._before, out)
         for note in self.warnings:
             out.print(f"WARNING: {note}", soft_wrap=True)
@@ -93,17 +89,41 @@ class Inspection:
             for row in Outlook(self.plan).rows():
                 table.add_row(*row)
             out.print(table)
-            self._show_price(self.plan, out)
-        for note in self.notes:
-            if not isinstance(note, Serious):
-                out.print(f"NOTE: {note}", soft_wrap=True)
+        for sentence in self.prices:
+            out.print(sentence, soft_wrap=True)
+        for note in self.remarks:
+            out.print(f"NOTE: {note}", soft_wrap=True)
         for problem in self.problems:
             out.print(f"REFUSED: {problem}", soft_wrap=True)
+
+    @property
+    def headline(self) -> str:
+        """Number of participants who qualify, in a sentence."""
+        units = self.study.analysis.grouped
+        who = "participants" if units is None else units.named
+        return f"{len(self.lengths)} {who} qualify{self._of_them()}."
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Numbers of participants who don't qualify, by reason, and then each one's reason."""
+        reasons = sorted(Counter(each.reason for each in self.skipped).items())
+        counts = [f"{many} left out: {reason}" for reason, many in reasons]
+        return (*counts, *(f"  {line}" for line in _who_lacks_what(self.skipped)))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Sentences about findings in the site's files that differ from the last approval's."""
+        return tuple(changes(self.understood.facts, self._before))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Notes that require an explicit approval."""
         return tuple(note for note in self.notes if isinstance(note, Serious))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Notes that require nothing."""
+        return tuple(note for note in self.notes if not isinstance(note, Serious))
 
     @property
     def refusal(self) -> str:
@@ -130,7 +150,7 @@ class Inspection:
             "delta": privacy.delta,
             "unit": privacy.unit,
             "understood": dict(self.understood.facts),
-            "changed": [*changes(self.understood.facts, self._before)],
+            "changed": list(self.changed),
             "problems": list(self.problems),
             "warnings": list(self.warnings),
         }
@@ -149,7 +169,12 @@ class Inspection:
         views = ", ".join(view.name for view in self.study.features)
         return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
 
-    def _show_price(self, plan: Plan, out: Console) -> None:
+    @property
+    def prices(self) -> tuple[str, ...]:
+        """Sentences about the loss of one run and the ledger's total; none without a plan."""
+        plan = self.plan
+        if plan is None:
+            return ()
         privacy = self.study.privacy
         policy = self.case.site.policy
         total = policy.allowance(privacy.unit).total
@@ -157,20 +182,17 @@ class Inspection:
         before, after = _before_after(self.spent.total, self.price, delta)
         outside = _before_after(self.outsiders, plan.site_outsider_loss(self._place), delta)
         colluders = count(privacy.colluding_sites, "colluding site")
-        out.print(
+        run = (
             f"One run costs ε ≤ {number(plan.epsilon)} against the centre and {colluders}, and "
             f"ε ≤ {number(plan.outsider_epsilon)} against outsiders (δ = {privacy.delta:g}, "
-            f"unit {privacy.unit}).",
-            soft_wrap=True,
+            f"unit {privacy.unit})."
         )
-        if opened := open_vectors(self.study):
-            out.print(opened, soft_wrap=True)
-        out.print(
+        ledger = (
             f"At δ = {delta:g} the ledger's total against the coalition is ε = {before} before and "
             f"ε = {after} after one run, and {total:g} is allowed. Against outsiders it is ε = "
-            f"{outside[0]} before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
-            soft_wrap=True,
+            f"{outside[0]} before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}"
         )
+        return tuple(filter(None, (run, open_vectors(self.study), ledger)))
 
 
 def _who_lacks_what(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
