@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -210,7 +210,15 @@ def _who_lacks_what(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
         yield f"{len(group)} participants ({some}{more}): {detail}"
 
 
-def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
+Watch = Callable[[Iterable[object], int], Iterable[object]]
+"""Function that passes on the given number of loaded participants, and shows the progress."""
+
+
+def _on_terminal(loaded: Iterable[object], many: int) -> Iterable[object]:
+    return track(loaded, "Loading", total=many, transient=True)
+
+
+def inspect(folder: Path, study: Path, roster: Path, watch: Watch = _on_terminal) -> Inspection:
     """Load a study's data, and compare the study with the site's rules and ledger.
 
     Raises ConsortiumError if the study is not signed, not of this site's consortium, or a file
@@ -219,7 +227,7 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     site = SiteFolder.open(folder)
     case = StudyCase(site, site.papers(study, roster))
     data = case.data
-    problems = _load(data)
+    problems = _load(data, watch)
     survey = data.survey
     plan = _planned(case.opened, problems)
     people = _people(data)
@@ -394,10 +402,10 @@ def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
         return ()
 
 
-def _load(data: SiteDataset | FeatureDataset) -> list[str]:
+def _load(data: SiteDataset | FeatureDataset, watch: Watch) -> list[str]:
     """Load every participant's series, as in the first round, and return the errors."""
     try:
-        for _ in track(data.load(), "Loading", total=len(data.survey.lengths), transient=True):
+        for _ in watch(data.load(), len(data.survey.lengths)):
             pass
     except DataError as error:
         return [str(error)]

@@ -190,9 +190,8 @@ def approve_command(
 ) -> None:
     """Check a study as check does, and approve this exact study file with these exact keys."""
     from site_agent.approval.approval import Terms
-    from site_agent.approval.decision import say_yes
+    from site_agent.approval.decision import approve_inspected
     from site_agent.approval.inspection import inspect
-    from site_agent.approval.understanding import store_understanding
     from site_agent.status import approval_line
 
     terms = Terms(runs, epsilon, until.date() if until else None)  # before any scan is loaded
@@ -201,11 +200,8 @@ def approve_command(
         ask()  # as here, with the next steps
     found = inspect(folder, study, roster)
     found.show(out.console)
-    if found.problems:
-        raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
     ask.warnings = len(found.warnings)
-    approval, trouble = say_yes(folder, found.case.papers, terms, now().date(), ask)
-    store_understanding(folder, found.study.study, found.understood)
+    approval, trouble = approve_inspected(folder, found, terms, now().date(), ask)
     out.print(f"Approved: {approval_line(approval)}.")
     _tell(trouble)
     if take_part:
