@@ -16,12 +16,21 @@ _PAUSE = 0.02  # s between two looks
 
 
 @contextmanager
-def only_one(folder: Path, who: str = "centre") -> Iterator[None]:
-    """Keep a second centre, or agent, out of the same folder.
+def only_one(folder: Path, who: str = "centre", name: str = _LOCK) -> Iterator[None]:
+    """Keep a second centre, agent or inbox out of the same folder.
 
     Raises OutputError if one is at work there, or the folder can't be made or written to.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    who : str
+        What is at work there.
+    name : str
+        Name of the lock; programs with different names don't exclude each other.
     """
-    with _lock(folder, who):
+    with _lock(folder, who, name):
         yield
 
 
@@ -64,9 +73,9 @@ def in_use(folder: Path) -> bool:
     return False
 
 
-def _lock(folder: Path, who: str) -> IO[str]:
+def _lock(folder: Path, who: str, name: str) -> IO[str]:
     """Return the folder's lock, held until it is closed."""
-    lock = _open_lock(folder, _LOCK)
+    lock = _open_lock(folder, name)
     if not _is_locked(lock):
         lock.close()
         raise OutputError(f"{folder} is in use by another {who}; wait for it to end.")

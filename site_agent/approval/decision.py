@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+from consortium.base.formatting import count
 from consortium.base.lock import in_turn
 from consortium.errors import ConsortiumError, StudyError
 from consortium.membership.consent import post_consent
@@ -24,6 +25,27 @@ from site_agent.enrolment.pinned_consortium import check_members
 from site_agent.enrolment.request import open_anchor
 from site_agent.layout import DECISIONS
 from site_agent.policy.policy import StudyRequest, refuse_by_policy
+
+
+def question(warnings: int) -> str:
+    """Return the question that is asked before an approval.
+
+    Parameters
+    ----------
+    warnings : int
+        Number of warnings of the inspection.
+    """
+    return f"Approve this study{despite(warnings)}?"
+
+
+def despite(warnings: int) -> str:
+    """Return the warnings in spite of which a study is approved, in words; may be empty."""
+    return f" in spite of {count(warnings, 'WARNING')}" if warnings else ""
+
+
+def not_informed(trouble: Exception) -> str:
+    """Return the sentence on a decision of which the coordinator could not be informed."""
+    return f"The coordinator is informed when the agent starts ({trouble})"
 
 
 def say_yes(

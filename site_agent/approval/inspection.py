@@ -229,7 +229,7 @@ def inspect(folder: Path, study: Path, roster: Path, watch: Watch = _on_terminal
     data = case.data
     problems = _load(data, watch)
     survey = data.survey
-    plan = _planned(case.opened, problems)
+    plan = planned(case.opened, problems)
     people = _people(data)
     spent = case.spent(people)
     problems += _refused(case, plan, spent)
@@ -289,7 +289,7 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from recording_remarks(subjects)
 
 
-def _planned(opened: OpenedStudy, problems: list[str]) -> Plan | None:
+def planned(opened: OpenedStudy, problems: list[str]) -> Plan | None:
     """Return the study's plan, which uses nominal numbers, or the reason why there is none."""
     try:
         study = opened.study

@@ -152,15 +152,14 @@ class _Question:
     warnings: int = 0
 
     def __call__(self) -> None:
-        from consortium.base.formatting import count
+        from site_agent.approval.decision import despite, question
 
-        despite = f" in spite of {count(self.warnings, 'WARNING')}" if self.warnings else ""
         if not self.yes:
-            out.confirm(f"Approve this study{despite}?", _WITHOUT)
+            out.confirm(question(self.warnings), _WITHOUT)
         elif self.warnings and not self.despite_warnings:
             raise StudyError(
-                f"Nothing is approved{despite} above; fix the problem, or approve anyway with "
-                "--yes --despite-warnings."
+                f"Nothing is approved{despite(self.warnings)} above; fix the problem, or approve "
+                "anyway with --yes --despite-warnings."
             )
 
 
@@ -233,4 +232,6 @@ def withdraw(
 
 def _tell(trouble: Exception | None) -> None:
     if trouble:
-        out.print(f"The coordinator is informed when the agent starts ({trouble})")
+        from site_agent.approval.decision import not_informed
+
+        out.print(not_informed(trouble))

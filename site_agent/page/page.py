@@ -144,7 +144,7 @@ def write_site_page(folder: Path, now: datetime, to: Path | None = None) -> Path
     Path
         The page.
     """
-    text = _environment().get_template("site.html.j2").render(**page_content(folder, now))
+    text = page_environment().get_template("site.html.j2").render(**page_content(folder, now))
     return write_bytes(to or folder / PAGE, text.encode(), mode=0o600)
 
 
@@ -216,7 +216,8 @@ def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
 
 
 @cache  # an agent writes its page at every step: compiling takes longer than filling in
-def _environment() -> Environment:
-    environment = plain_environment("site_agent.page", "consortium.report")
+def page_environment(*before: str) -> Environment:
+    """Return the environment of the page's templates, after those of other packages."""
+    environment = plain_environment(*before, "site_agent.page", "consortium.report")
     environment.filters |= {"power": detection_power, "guess": best_guess}
     return environment

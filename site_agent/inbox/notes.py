@@ -1,0 +1,58 @@
+"""The staff's own notes on studies, in the site's folder."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from consortium.base.atomic import DAMAGED, write_bytes
+from consortium.base.lock import in_turn
+from consortium.errors import ConfigurationError
+from site_agent.layout import DECISIONS, NOTES
+
+MOST_NOTE = 4_000
+"""Characters of a note."""
+
+
+class Note(NamedTuple):
+    """A note, and when it was written."""
+
+    text: str
+    at: str
+
+
+def read_notes(folder: Path) -> dict[str, Note]:
+    """Return the notes by study.
+
+    Raises ConfigurationError if the file is damaged: a new note would replace it.
+    """
+    path = folder / NOTES
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): Note(str(text), str(at)) for name, (text, at) in found.items()}
+    except FileNotFoundError:
+        return {}
+    except DAMAGED as error:
+        raise ConfigurationError(
+            f"{path} is damaged; restore it from a backup, or remove it."
+        ) from error
+
+
+def write_note(folder: Path, study: str, text: str, now: datetime) -> None:
+    """Replace the note on a study; an empty text removes it.
+
+    Raises ConfigurationError if the text is too long, or as `read_notes`. Raises OutputError if the
+    file can't be written.
+    """
+    if len(text) > MOST_NOTE:
+        raise ConfigurationError(
+            f"A note must have at most {MOST_NOTE:,} characters, and this one has {len(text):,}. "
+            "Shorten it."
+        )
+    with in_turn(folder, DECISIONS):
+        notes = read_notes(folder)
+        notes.pop(study, None)
+        if text.strip():
+            notes[study] = Note(text.strip(), now.isoformat(sep=" ", timespec="minutes"))
+        content = json.dumps(notes, indent=1, ensure_ascii=False)
+        write_bytes(folder / NOTES, content.encode("utf-8", "replace"), mode=0o600)
