@@ -159,9 +159,7 @@ def serve(
     def announce(address: str) -> None:
         out.print(f"Open {address}")
 
-    out.print(
-        "Each address opens the inbox once, in a browser on this machine. Ctrl-C stops it."
-    )
+    out.print("Each address opens the inbox once, in a browser on this machine. Ctrl-C stops it.")
     serve_inbox(folder, now, announce, port=port, read_only=read_only)
 
 

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from site_agent.inbox.office import Office
 from site_agent.page.page import page_content, page_environment
-from site_agent.status import read_status
+from site_agent.status import HEADING, read_status
 
 
 def budget(office: Office, request: Request) -> Response:
@@ -21,8 +21,8 @@ def ledger(office: Office, request: Request) -> Response:
 def agent(office: Office, request: Request) -> Response:
     """Show the agent's state, the site's status and the last lines of the log."""
     with office.reading() as folder:
-        lines = [line.partition(" ") for line in read_status(folder).lines()]
-        facts = [(head, text.strip()) for head, _, text in lines]
+        lines = read_status(folder).lines()
+        facts = [(line[:HEADING].strip(), line[HEADING:]) for line in lines]
         content = page_content(folder, office.now())
         return office.show(request, "agent.html.j2", **content, facts=facts)
 

@@ -174,6 +174,7 @@ def _exchanged(door: Door, tokens: list[str]) -> Response:
     place = html.escape(door.base)
     page = HTMLResponse(
         '<!DOCTYPE html><html lang="en"><head><title>Inbox</title>'
+        '<link rel="icon" href="data:,">'
         f'<meta http-equiv="refresh" content="0; url={place}"></head>'
         f'<body><p><a href="{place}">Open the inbox</a></p></body></html>'
     )

@@ -20,11 +20,12 @@ from site_agent.approval.approval import Papers, Terms, approvals
 from site_agent.approval.decision import approve_inspected, despite, not_informed, question
 from site_agent.approval.folder import SiteFolder
 from site_agent.approval.inspection import Inspection, inspect, planned
-from site_agent.approval.offers import approval_digest, read_offers, state_digest
+from site_agent.approval.offers import approval_digest, state_digest
 from site_agent.approval.withdrawal import take_back
 from site_agent.inbox.checks import Check
 from site_agent.inbox.notes import MOST_NOTE, read_notes, write_note
 from site_agent.inbox.office import CHANGED, Office, field_of, find_offer, form_of
+from site_agent.layout import STUDIES
 from site_agent.ledger.ledger import UNITS, accounts
 from site_agent.page.course import Course, Row, approved, ledger_course
 from site_agent.page.page import page_content
@@ -36,18 +37,13 @@ _MOST_RUNS = 10_000
 def home(office: Office, request: Request) -> Response:
     """Show the studies that wait for a decision, and the approved ones."""
     with office.reading() as folder:
-        site = SiteFolder.open(folder)
-        offers = read_offers(site)
         content = page_content(folder, office.now())
         return office.show(
             request,
             "home.html.j2",
             **content,
-            waiting=[each for each in offers if each.is_waiting],
-            troubled=[each for each in offers if each.trouble],
-            decided=[each for each in offers if each.is_approved],
             notes=read_notes(folder),
-            studies_folder=office.folder.resolve() / "studies",
+            studies_folder=office.folder.resolve() / STUDIES,
             title_of=_title_of,
         )
 
@@ -231,7 +227,8 @@ def _courses(
         rows = [each for each in others if each.study.study != asked.study]
         rows.append(Row(asked, Terms(1), 1, "", promised_mu(asked)))
         held = accounts(ledger, site.policy)
-        found = [ledger_course(ledger, each, rows, site.policy.delta, now) for each in held]
+        delta = site.policy.delta
+        found = [ledger_course(ledger, each, rows, delta, now, asked.study) for each in held]
         return [(each, each.draw()) for each in found]
     finally:
         ledger.close()

@@ -100,6 +100,8 @@ class Course:
     delta: float
     """δ at which ε is reported."""
     now: datetime
+    asked: str = ""
+    """Name of a study that is not approved, one run of which is among the runs; may be empty."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -112,13 +114,21 @@ class Course:
         limit = self.account.allowed.epsilon
         epsilon = epsilon_of(self.ahead, self.delta)
         text = (
-            f"If {'the one run' if self.runs == 1 else f'all {self.runs} runs'} that "
-            f"{'is' if self.runs == 1 else 'are'} approved and left took place, with the same "
-            f"participants each time, the loss would be ε = {number(epsilon)}"
+            f"If {self._which()} took place, with the same participants each time, the loss would "
+            f"be ε = {number(epsilon)}"
         )
         if self.ahead > self.account.allowed.mu:
             return f"{text}, over the limit of {number(limit)}: the agent would refuse the last."
         return f"{text} of {number(limit)}."
+
+    def _which(self) -> str:
+        """Return the runs that are assumed to take place, in words."""
+        others = self.runs - 1 if self.asked else self.runs
+        left = f"{'the one run' if others == 1 else f'all {others} runs'} that "
+        left += f"{'is' if others == 1 else 'are'} approved and left"
+        if not self.asked:
+            return left
+        return f"one run of {self.asked} and {left}" if others else f"one run of {self.asked}"
 
     def _pace(self) -> str:
         """Return when the limit is reached at the pace so far; empty if too little is known."""
@@ -152,7 +162,7 @@ class Course:
         axes.plot(days, levels, "o", color=_INK, markersize=4)
         if self.runs:
             ahead = [levels[-1], self._part(self.ahead)]
-            label = f"with {count(self.runs, 'approved run')} to come"
+            label = f"with {count(self.runs, 'run' if self.asked else 'approved run')} to come"
             axes.plot([today, last_day], ahead, "--s", color=_AHEAD, markersize=4, label=label)
         axes.xaxis_date()
         axes.axhline(100.0, color=_LIMIT, linewidth=1.2, linestyle=(0, (6, 2)), label="limit")
@@ -182,7 +192,12 @@ class Course:
 
 
 def ledger_course(
-    ledger: Ledger, account: Account, rows: Iterable[Row], delta: float, now: datetime
+    ledger: Ledger,
+    account: Account,
+    rows: Iterable[Row],
+    delta: float,
+    now: datetime,
+    asked: str = "",
 ) -> Course:
     """Follow an account from its first run to the approved ones.
 
@@ -192,6 +207,10 @@ def ledger_course(
         Approved studies.
     delta : float
         The policy's.
+    now : datetime
+        The time, with its time zone.
+    asked : str
+        As in `Course`.
     """
     course: list[tuple[datetime, float]] = []
     for at, mu in ledger.course(account.unit):
@@ -203,8 +222,15 @@ def ledger_course(
     left = [row for row in rows if row.study.privacy.unit in counted(account.unit) and row.left]
     ahead = compose([account.spent.mu, *(row.price for row in left)])
     runs = sum(row.left for row in left)
+    is_asked = any(row.study.study == asked for row in left)
     return Course(
-        account=account, points=tuple(course), ahead=ahead, runs=runs, delta=delta, now=now
+        account=account,
+        points=tuple(course),
+        ahead=ahead,
+        runs=runs,
+        delta=delta,
+        now=now,
+        asked=asked if is_asked else "",
     )
 
 

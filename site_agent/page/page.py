@@ -27,6 +27,8 @@ from consortium.privacy.gdp import (
 from consortium.report.statement import odds_sentence, protected_text
 from consortium.report.templating import plain_environment
 from consortium.study.spec import open_vectors
+from site_agent.approval.folder import SiteFolder
+from site_agent.approval.offers import read_offers
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out, site_tables
 from site_agent.layout import ENDED, LEFT_OUT, PAGE, REFUSED, STORE, WORTH
@@ -168,8 +170,12 @@ def page_content(folder: Path, now: datetime) -> dict[str, Any]:
         worth = worths(entries, store)
     finally:
         store.close()
+    offers = read_offers(SiteFolder.open(folder))
     return {
         "site": config.name,
+        "folder": folder.resolve(),
+        "offers": offers,
+        "waiting": [each for each in offers if each.is_waiting],
         "at": now.isoformat(sep=" ", timespec="minutes"),
         "doing": now_doing,
         "rows": rows,
