@@ -91,12 +91,16 @@ def _with_field(text: str, name: str, value: object) -> str:
     plain = plain.removesuffix("...\n").strip()
     for key, node in _fields(text):
         if key.value == name:
-            begin, end = node.start_mark.index, node.end_mark.index
-            if node.end_mark.column == 0:  # a block, whose end is the beginning of a later line
-                return f"{text[: key.end_mark.index]}: {plain}\n{text[end:]}"
-            blank = "" if text[begin - 1 : begin] == " " else " "
-            return f"{text[:begin]}{blank}{plain}{text[end:]}"
+            return f"{text[: key.end_mark.index]}: {plain}{text[_end(node) :]}"
     return f"{text.rstrip()}\n\n{name}: {plain}\n"
+
+
+def _end(node: yaml.Node) -> int:
+    """Return where a value ends, without the comments that follow a block."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(node, yaml.MappingNode) else last)
+    return int(node.end_mark.index)
 
 
 def _fields(text: str) -> list[tuple[yaml.Node, yaml.Node]]:
