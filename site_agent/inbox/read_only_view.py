@@ -5,9 +5,11 @@ not change anything reads copies in a private temporary folder.
 """
 
 import re
+import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
@@ -26,11 +28,13 @@ from site_agent.layout import (
     STUDIES,
     UNDERSTOOD,
 )
+from site_agent.ledger.persons import key_path
 
 _LINKED = (APPROVED, KEYS, "keys.old", NOTES, PINNED, POLICY, STUDIES, UNDERSTOOD, WORK)
 _PREFIX = "inbox-"
-_WAL = b"\x02\x02"
-"""Bytes 18 and 19 of a database with a write-ahead log (SQLite's file format, section 1.3.3)."""
+_ENDINGS = ("-wal", "-journal", "")
+_TRIES = 40
+_PAUSE = 0.05  # s between two copies
 
 
 @contextmanager
@@ -48,9 +52,11 @@ def read_only_view(folder: Path) -> Iterator[Path]:
     config = SiteConfig.load(folder)
     with TemporaryDirectory(prefix=_PREFIX) as place:
         view = Path(place)
-        for name in _LINKED:
-            if (folder / name).exists():
-                (view / name).symlink_to(folder / name)
+        links = {view / name: folder / name for name in _LINKED}
+        links[key_path(view / LEDGER)] = key_path(config.ledger)
+        for link, path in links.items():
+            if path.exists():
+                link.symlink_to(path.resolve())
         try:
             _copy(config.ledger, view / LEDGER)
             _copy(folder / STORE, view / STORE)
@@ -70,17 +76,37 @@ def with_real_paths(text: str, folder: Path) -> str:
 
 
 def _copy(path: Path, to: Path) -> None:
-    """Copy a database with the lines that are only in its log; nothing is written next to it."""
+    """Copy a database with its log or journal, from which SQLite completes the copy.
+
+    SQLite does not open the original: even a reader of it writes to the memory that its users
+    share. A copy counts if none of the files changed meanwhile.
+    """
     if not path.exists():
         return
-    with path.open("rb") as file:
-        has_log = file.read(20)[18:20] == _WAL
-    log = path.with_name(f"{path.name}-wal").exists()
-    how = "immutable=1" if has_log and not log else "mode=ro"
-    address = f"{path.resolve().as_uri()}?{how}"
-    with (
-        closing(sqlite3.connect(address, uri=True, timeout=30.0)) as source,
-        closing(sqlite3.connect(to)) as target,
-    ):
-        source.backup(target)
-    to.chmod(0o600)
+    for _ in range(_TRIES):
+        before = _stamps(path)
+        for ending in _ENDINGS:
+            source = path.with_name(path.name + ending)
+            target = to.with_name(to.name + ending)
+            target.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                shutil.copyfile(source, target)
+        if _stamps(path) == before:
+            with closing(sqlite3.connect(to)) as copy:
+                copy.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return
+        time.sleep(_PAUSE)
+    raise OSError("it is being changed all the time")
+
+
+def _stamps(path: Path) -> list[tuple[int, int, int] | None]:
+    """Return modification time, size and inode of each of a database's files."""
+    found: list[tuple[int, int, int] | None] = []
+    for ending in _ENDINGS:
+        try:
+            status = path.with_name(path.name + ending).stat()
+        except FileNotFoundError:
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return found

@@ -83,6 +83,7 @@ def _socket(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        listening.listen()  # so the address works as soon as it is printed
     except (OSError, OverflowError) as error:
         listening.close()
         raise ConfigurationError(
