@@ -128,6 +128,6 @@ def approve_inspected(
     """
     if found.problems:
         raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
-    decided = say_yes(folder, found.case.papers, terms, today, ask, still)
+    decided = say_yes(folder, found.case.papers, terms, today, ask=ask, still=still)
     store_understanding(folder, found.study.study, found.understood)
     return decided

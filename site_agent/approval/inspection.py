@@ -89,7 +89,7 @@ class Inspection:
             for row in Outlook(self.plan).rows():
                 table.add_row(*row)
             out.print(table)
-        for sentence in self.prices:
+        for sentence in self.losses:
             out.print(sentence, soft_wrap=True)
         for note in self.remarks:
             out.print(f"NOTE: {note}", soft_wrap=True)
@@ -170,7 +170,7 @@ class Inspection:
         return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
 
     @property
-    def prices(self) -> tuple[str, ...]:
+    def losses(self) -> tuple[str, ...]:
         """Sentences about the loss of one run and the ledger's total; none without a plan."""
         plan = self.plan
         if plan is None:

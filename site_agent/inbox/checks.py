@@ -34,7 +34,7 @@ class Check:
         return self.found is None and not self.trouble
 
     def perform(self, work: Work) -> None:
-        """Do the work; an error becomes a sentence on the page."""
+        """Run the work; an error becomes a sentence on the page."""
         try:
             self.found = work(self._watch)
         except ConsortiumError as error:

@@ -228,7 +228,7 @@ def _courses(
         rows.append(Row(asked, Terms(1), 1, "", promised_mu(asked)))
         held = accounts(ledger, site.policy)
         delta = site.policy.delta
-        found = [ledger_course(ledger, each, rows, delta, now, asked.study) for each in held]
+        found = [ledger_course(ledger, each, rows, delta, now, asked=asked.study) for each in held]
         return [(each, each.draw()) for each in found]
     finally:
         ledger.close()

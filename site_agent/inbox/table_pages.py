@@ -51,7 +51,7 @@ def left_out(office: Office, request: Request) -> Response:
 def add_left_out(office: Office, request: Request) -> Response:
     """Leave a participant out of every later study."""
     still = unchanged(office.folder, field_of(request, "shown"))
-    add_row(office.folder, field_of(request, "person"), field_of(request, "reason"), still)
+    add_row(office.folder, field_of(request, "participant"), field_of(request, "reason"), still)
     return RedirectResponse(f"{office.door.base}left-out", 303)
 
 
@@ -61,7 +61,7 @@ def ask_return(office: Office, request: Request) -> Response:
         request,
         "take_back.html.j2",
         site=SiteConfig.load(office.folder).name,
-        person=field_of(request, "person"),
+        participant=field_of(request, "participant"),
         missing=states_of(office.folder).count_left_out()[1],
         shown=field_of(request, "shown"),
     )
@@ -70,11 +70,11 @@ def ask_return(office: Office, request: Request) -> Response:
 def remove_left_out(office: Office, request: Request) -> Response:
     """Let a participant take part again."""
     still = unchanged(office.folder, field_of(request, "shown"))
-    person = field_of(request, "person")
-    trouble = remove_row(office.folder, person, office.now(), still)
+    participant = field_of(request, "participant")
+    trouble = remove_row(office.folder, participant, office.now(), still)
     return office.done(
         request,
-        f"{person} is no longer in the left-out table, and runs use this table from now on.",
+        f"{participant} is no longer in the left-out table, and runs use this table from now on.",
         f"The ledger's head is put on the exchange with the next run ({trouble})" * bool(trouble),
         back="left-out",
     )

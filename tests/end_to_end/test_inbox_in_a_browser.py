@@ -136,7 +136,7 @@ def test_a_data_manager_decides_by_hand(place: DemoFolders) -> None:
         (approval,) = approvals(folder, load_identity(folder))
         assert str(approval.terms.until) == "2030-06-30"
         tab.visit(f"{base}left-out")
-        tab.run("document.querySelector('#person').value = 'sub-002', 0")
+        tab.run("document.querySelector('#participant').value = 'sub-002', 0")
         tab.run(f"document.querySelector('#reason').value = {json.dumps(EVIL)}, 0")
         _press(tab, "form[action$=add] button", "Left-out")
         tab.wait("document.querySelector('tbody') !== null")

@@ -80,7 +80,7 @@ class Visitor:
         self.door.renew()
 
     def enter(self) -> "Visitor":
-        """Exchange the printed address for a session."""
+        """Open the printed address, which begins a session."""
         assert self.client.get(self.addresses[-1]).status_code == 200
         return self
 

@@ -78,7 +78,7 @@ def test_no_page_and_no_form_writes_anything(folder: Path, killed: bool) -> None
         assert "/inbox-" not in answer.text  # the real folder is named, not the view
     for form in _FORMS:
         address = form.format(ident=study.removeprefix("study/"), study="small")
-        fields = {"shown": "0" * 64, "person": "sub-001", "reason": "x", "note": "x"}
+        fields = {"shown": "0" * 64, "participant": "sub-001", "reason": "x", "note": "x"}
         refused = visitor.post(address, **fields, column="a", here="b")
         assert (refused.status_code, refused.text) == (403, "This inbox is read-only.\n")
     assert _tree(root) == before

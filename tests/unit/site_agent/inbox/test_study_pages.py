@@ -118,7 +118,7 @@ def test_stored_html_is_text_on_every_page(town: tuple[DemoFolders, Roster]) -> 
     shown = visitor.shown(study)
     confirm = visitor.post(f"{study}/confirm", runs="1", shown=shown)
     error = visitor.post(f"{study}/confirm", runs=EVIL, shown=shown)
-    person = visitor.post("left-out/return", person=EVIL, shown=visitor.shown("left-out"))
+    person = visitor.post("left-out/return", participant=EVIL, shown=visitor.shown("left-out"))
     pages = [
         visitor.get(path).text for path in ("", study, "left-out", "names", f"withdraw/{EVIL}")
     ]

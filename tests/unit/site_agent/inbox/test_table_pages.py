@@ -30,7 +30,7 @@ def _rows(folder: Path) -> dict[str, str]:
 
 
 def _add(visitor: Visitor, person: str, reason: str = "withdrew") -> int:
-    fields = {"person": person, "reason": reason, "shown": visitor.shown("left-out")}
+    fields = {"participant": person, "reason": reason, "shown": visitor.shown("left-out")}
     return visitor.post("left-out/add", **fields).status_code
 
 
@@ -61,11 +61,11 @@ def test_other_columns_line_ends_and_rows_of_a_table_stay(folder: Path) -> None:
     assert text == "reason\twhen\tparticipant_id\r\nwithdrew\t2026\tsub-001\r\nmoved\tn/a\t003\r\n"
 
 
-@pytest.mark.parametrize("person", ["", " ", "a\tb", "a\nb", "x" * 201, "\x1b[2J", '"a', "\u202e"])
-def test_a_cell_is_one_line_of_text(folder: Path, person: str) -> None:
+@pytest.mark.parametrize("text", ["", " ", "a\tb", "a\nb", "x" * 201, "\x1b[2J", '"a', "\u202e"])
+def test_a_cell_is_one_line_of_text(folder: Path, text: str) -> None:
     visitor = Visitor(folder).enter()
-    assert _add(visitor, person) == 409
-    assert _add(visitor, "sub-001", person) == 409
+    assert _add(visitor, text) == 409
+    assert _add(visitor, "sub-001", text) == 409
     assert _rows(folder) == {}
 
 
@@ -75,15 +75,15 @@ def test_a_participant_takes_part_again_only_after_a_question(folder: Path) -> N
     _add(visitor, "sub-002")
     states_of(folder).settle_left_out("before a run")
     shown = visitor.shown("left-out")
-    asked = visitor.post("left-out/return", person="002", shown=shown)
+    asked = visitor.post("left-out/return", participant="002", shown=shown)
     assert "Let 002 take part again?" in asked.text
     assert [*_rows(folder)] == ["001", "002"]
-    assert visitor.post("left-out/remove", person="SUB-2", shown=shown).status_code == 200
+    assert visitor.post("left-out/remove", participant="SUB-2", shown=shown).status_code == 200
     assert [*_rows(folder)] == ["001"]
     assert states_of(folder).count_left_out() == (1, 0)  # recorded, as left-out --confirm does
-    assert visitor.post("left-out/remove", person="001", shown=shown).status_code == 409
+    assert visitor.post("left-out/remove", participant="001", shown=shown).status_code == 409
     shown = visitor.shown("left-out")
-    assert visitor.post("left-out/remove", person="nobody", shown=shown).status_code == 409
+    assert visitor.post("left-out/remove", participant="nobody", shown=shown).status_code == 409
     assert [*_rows(folder)] == ["001"]
 
 
@@ -96,7 +96,7 @@ def test_a_table_that_became_shorter_is_confirmed_by_its_own_form(folder: Path) 
     page = visitor.get("left-out").text
     assert "1 participant of the last run's table is missing" in re.sub(r"\s+", " ", page)
     shown = visitor.shown("left-out")
-    asked = visitor.post("left-out/return", person="001", shown=shown).text
+    asked = visitor.post("left-out/return", participant="001", shown=shown).text
     assert "1 other participant of the last run" in asked  # who would take part again also
     assert states_of(folder).count_left_out() == (1, 1)
     assert "Recorded without 1 participant" in visitor.post("left-out/confirm", shown=shown).text
@@ -110,8 +110,8 @@ def test_a_form_does_not_write_over_a_change_by_hand(folder: Path) -> None:
     shown = {name: visitor.shown(path) for name, path in pages.items()}
     table.write_text(HEAD + "sub-003\twithdrew\n")
     forms = {
-        "left-out/add": {"person": "sub-002", "reason": "x"},
-        "left-out/remove": {"person": "003"},
+        "left-out/add": {"participant": "sub-002", "reason": "x"},
+        "left-out/remove": {"participant": "003"},
         "left-out/confirm": {},
         "names/set": {"column": "a", "here": "b"},
         "names/remove": {"column": "a"},
