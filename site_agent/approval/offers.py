@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from consortium.errors import ConsortiumError, StudyError
-from consortium.membership.signed_study import members_digest
+from consortium.membership.signed_study import members_digest, signature_path
 from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, Papers, newest_approval, newest_serials
 from site_agent.approval.folder import SiteFolder
@@ -107,6 +107,9 @@ def _digest(path: Path | None) -> str:
 def _study_files(folder: Path) -> Iterator[Path]:
     top = folder / STUDIES
     for path in sorted([*top.glob("*.yaml"), *top.glob("*/*.yaml")]):
+        beside = (path, path.with_name(ROSTER), top / ROSTER, signature_path(path))
+        if any(each.exists() and not each.is_file() for each in beside):
+            continue  # a pipe would never be read
         if path.name != ROSTER and not path.name.endswith(_REQUEST):
             yield path
 

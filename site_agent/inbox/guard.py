@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request, cookie_parser
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -139,7 +139,7 @@ class Guard:
             return _exchanged(door, tokens)
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise RefusedRequestError(403, "The request comes from another page.")
-        token = door.session(_cookie(request.headers, door.cookie))
+        token = _session(door, request.headers)
         if token is None:
             raise RefusedRequestError(
                 401, "Open the address that 'site-agent serve' printed last in its terminal."
@@ -182,8 +182,17 @@ def _exchanged(door: Door, tokens: list[str]) -> Response:
     return page
 
 
-def _cookie(headers: Headers, name: str) -> str:
-    return cookie_parser("; ".join(headers.getlist("cookie"))).get(name, "")
+def _session(door: Door, headers: Headers) -> str | None:
+    """Return the token of the forms of a request's session, or None.
+
+    Another program of this machine can add a cookie of the same name, which opens nothing.
+    """
+    for part in ";".join(headers.getlist("cookie")).split(";"):
+        name, _, value = part.strip().partition("=")
+        token = door.session(value) if name == door.cookie else None
+        if token is not None:
+            return token
+    return None
 
 
 async def _read_form(door: Door, request: Request, token: str) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from site_agent.approval.left_out import record_left_out
 from site_agent.config import SiteConfig
 from site_agent.data.people import REASON, read_left_out, site_tables
 from site_agent.inbox.site_yaml import set_left_out
-from site_agent.labels import canonical_label
+from site_agent.labels import Spellings
 from site_agent.layout import DECISIONS
 
 _PERSON = "participant_id"
@@ -83,8 +83,8 @@ def remove_row(
         if table is None or not lines:
             raise ConfigurationError("The site has no left-out table. Nothing was changed.")
         place = _names(table, lines).index(_PERSON)
-        wanted = canonical_label(label)
-        kept = [line for line in lines[1:] if not _is_of(line, place, wanted)]
+        same = Spellings(exact=config.labels == "exact").key
+        kept = [line for line in lines[1:] if same(_label(line, place)) != same(label)]
         if len(kept) == len(lines) - 1:
             raise ConfigurationError(
                 f"{table}: a row must name the participant to be removed, and no row names "
@@ -124,9 +124,10 @@ def _names(table: Path, lines: list[str]) -> list[str]:
     return names
 
 
-def _is_of(line: str, place: int, wanted: str) -> bool:
+def _label(line: str, place: int) -> str:
+    """Return the label of a row, which is empty in a row that is too short."""
     cells = line.rstrip("\r\n").split("\t")
-    return len(cells) > place and canonical_label(cells[place]) == wanted
+    return cells[place] if len(cells) > place else ""
 
 
 def _ended(line: str, end: str) -> str:

@@ -38,11 +38,24 @@ def read_notes(folder: Path) -> dict[str, Note]:
         ) from error
 
 
-def write_note(folder: Path, study: str, text: str, now: datetime) -> None:
+def write_note(folder: Path, study: str, text: str, now: datetime, before: str) -> None:
     """Replace the note on a study; an empty text removes it.
 
-    Raises ConfigurationError if the text is too long, or as `read_notes`. Raises OutputError if the
-    file can't be written.
+    Raises ConfigurationError if the text is too long or the note has changed, or as `read_notes`.
+    Raises OutputError if the file can't be written.
+
+    Parameters
+    ----------
+    folder : Path
+        The site's.
+    study : str
+        Name of the study.
+    text : str
+        The new note.
+    now : datetime
+        The time.
+    before : str
+        The note that the new one replaces.
     """
     if len(text) > MOST_NOTE:
         raise ConfigurationError(
@@ -51,6 +64,12 @@ def write_note(folder: Path, study: str, text: str, now: datetime) -> None:
         )
     with in_turn(folder, DECISIONS):
         notes = read_notes(folder)
+        found = notes[study].text if study in notes else ""
+        if found != before:
+            raise ConfigurationError(
+                f"Another note on {study} was saved after the page was shown: '{found}'. Nothing "
+                "was changed. Go back, copy your text, and reload the page."
+            )
         notes.pop(study, None)
         if text.strip():
             notes[study] = Note(text.strip(), now.isoformat(sep=" ", timespec="minutes"))

@@ -14,9 +14,6 @@ from site_agent.config import SiteConfig
 from site_agent.inbox.application import Inbox
 from site_agent.inbox.guard import HOST, Door, Guard
 
-_MOST_AT_ONCE = 64
-"""Connections; a browser opens six."""
-
 
 class _Server(uvicorn.Server):
     """A server that leaves signals to the program, which ends at once."""
@@ -74,7 +71,6 @@ def server_settings(app: Guard) -> uvicorn.Config:
         http="h11",
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_MOST_AT_ONCE,
     )
 
 

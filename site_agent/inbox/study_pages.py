@@ -176,8 +176,10 @@ def keep_note(office: Office, request: Request) -> Response:
     _, offer = find_offer(office.folder, ident)
     if offer.study is None:
         raise StudyError(offer.trouble)
-    text = field_of(request, "note").replace("\r\n", "\n")
-    write_note(office.folder, offer.study.study, text, office.now())
+    text, before = (
+        field_of(request, name).replace("\r\n", "\n").strip() for name in ("note", "before")
+    )
+    write_note(office.folder, offer.study.study, text, office.now(), before=before)
     return RedirectResponse(f"{office.door.base}study/{ident}#note", 303)
 
 

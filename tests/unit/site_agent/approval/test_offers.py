@@ -1,5 +1,6 @@
 """Study files that wait for a decision."""
 
+import os
 import shlex
 import shutil
 from pathlib import Path
@@ -70,6 +71,9 @@ def test_files_that_are_no_offer_are_left_out_or_named(town: Town) -> None:
     (studies / "east.join.yaml").write_text("name: east\n")
     (studies / "notes.txt").write_text("x")
     (studies / "broken.yaml").write_bytes(b"\xff\x00")
+    os.mkfifo(studies / "pipe.yaml")
+    shutil.copy(place.files.study, studies / "other.yaml")
+    os.mkfifo(studies / "other.yaml.sig")
     (studies / "a" / "b").mkdir(parents=True)
     shutil.copy(place.files.study, studies / "a" / "b" / "deep.yaml")
     found = read_offers(SiteFolder.open(folder))

@@ -50,6 +50,16 @@ def test_a_printed_address_opens_one_session_and_the_next_one_is_printed(
     assert visitor.get().status_code == other.get().status_code == 200
 
 
+def test_a_cookie_of_another_program_closes_no_session(visitor: Visitor) -> None:
+    own = f"{visitor.door.cookie}={visitor.client.cookies[visitor.door.cookie]}"
+    evil = f"{visitor.door.cookie}=evil"
+    visitor.client.cookies.clear()
+    for cookie in (own, f"{own}; {evil}", f"{evil}; {own}", f"a=b;{evil};{own};c"):
+        assert visitor.get(cookie=cookie).status_code == 200, cookie
+    for cookie in ("", evil, f"x{own}", own[:-1], own.replace("=", "==")):
+        assert visitor.get(cookie=cookie).status_code == 401, cookie
+
+
 def test_tokens_are_long_and_compared_in_constant_time(
     place: DemoFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,7 +114,7 @@ def test_stored_html_is_text_on_every_page(town: tuple[DemoFolders, Roster]) -> 
     alias = {"shown": visitor.shown("names"), "here": EVIL, "levels": f"{EVIL[:8]}=a{EVIL}"}
     assert visitor.post("names/set", column=EVIL, **alias).status_code == 200
     study = visitor.check()
-    assert visitor.post(f"{study}/note", note=f"</textarea>{EVIL}").status_code == 200
+    assert visitor.post(f"{study}/note", note=f"</textarea>{EVIL}", before="").status_code == 200
     shown = visitor.shown(study)
     confirm = visitor.post(f"{study}/confirm", runs="1", shown=shown)
     error = visitor.post(f"{study}/confirm", runs=EVIL, shown=shown)
@@ -127,7 +127,7 @@ def test_stored_html_is_text_on_every_page(town: tuple[DemoFolders, Roster]) -> 
         assert "<script" not in text
         assert text.count("</textarea>") == text.count("<textarea")
     assert sum(html.escape(EVIL) in text for text in pages) >= 6
-    assert visitor.get(study).text.count(html.escape(f"</textarea>{EVIL}")) == 1
+    assert visitor.get(study).text.count(html.escape(f"</textarea>{EVIL}")) == 2
 
 
 @pytest.mark.parametrize("change", ["study", "roster", "policy", "settings", "table", "decision"])

@@ -87,6 +87,27 @@ def test_a_participant_takes_part_again_only_after_a_question(folder: Path) -> N
     assert [*_rows(folder)] == ["001"]
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_only_the_participant_who_was_shown_is_removed(folder: Path, exact: bool) -> None:
+    table = folder / "ours.tsv"
+    table.write_text(HEAD + "sub-1\twithdrew\nsub-002\tmoved\n")
+    labels = "exact" if exact else "canonical"
+    SiteConfig.load(folder).model_copy(update={"left_out": table, "labels": labels}).save(folder)
+    visitor = Visitor(folder).enter()
+    shown = visitor.shown("left-out")
+    answer = visitor.post("left-out/remove", participant="sub-01", shown=shown)
+    assert answer.status_code == (409 if exact else 200)
+    assert [*_rows(folder)] == (["1", "002"] if exact else ["002"])
+
+
+def test_a_participant_is_not_left_out_twice(folder: Path) -> None:
+    visitor = Visitor(folder).enter()
+    assert _add(visitor, "sub-002") == 200
+    before = (folder / "left-out.tsv").read_text()
+    assert _add(visitor, "2", "another reason") == 409
+    assert (folder / "left-out.tsv").read_text() == before
+
+
 def test_a_table_that_became_shorter_is_confirmed_by_its_own_form(folder: Path) -> None:
     visitor = Visitor(folder).enter()
     _add(visitor, "sub-001")
