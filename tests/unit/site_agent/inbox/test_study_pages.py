@@ -3,6 +3,7 @@
 import html
 import re
 import shutil
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -292,6 +293,36 @@ def test_a_decision_without_exchange_counts_here_and_is_told_later(
     done = visitor.post(f"{study}/approve", runs="1", shown=shown)
     assert "The coordinator is informed when the agent starts (" in done.text
     assert len(_approved(place)) == 1
+
+
+def test_only_a_decision_reaches_the_exchange(
+    town: tuple[DemoFolders, Roster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, _ = town
+    folder = place.site("east")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection is opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    exchange = place.files.exchange
+    before = sorted(exchange.rglob("*"))
+    visitor = Visitor(folder).enter()
+    study = visitor.check()
+    for path in ("", study, "budget", "ledger", "agent", "left-out", "names"):
+        assert visitor.get(path).status_code == 200
+    shown = visitor.shown(study)
+    visitor.post(f"{study}/note", note="a note", before="")
+    visitor.post(f"{study}/confirm", runs="1", shown=shown)
+    row = {"participant": "sub-001", "reason": "withdrew"}
+    assert visitor.post("left-out/add", **row, shown=visitor.shown("left-out")).status_code == 200
+    names = {"column": "sex", "here": "Sex", "shown": visitor.shown("names")}
+    assert visitor.post("names/set", **names).status_code == 200
+    assert sorted(exchange.rglob("*")) == before
+    study = visitor.check()
+    done = visitor.post(f"{study}/approve", runs="1", shown=visitor.shown(study))
+    assert done.status_code == 200
+    assert sorted(exchange.rglob("*")) != before
 
 
 def test_files_that_cannot_be_used_are_named(town: tuple[DemoFolders, Roster]) -> None:
