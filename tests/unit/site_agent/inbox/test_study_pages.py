@@ -175,6 +175,21 @@ def test_a_study_or_site_that_changed_since_it_was_shown_is_not_approved(
     assert _approved(place) == before
 
 
+def test_a_form_from_before_another_check_is_refused(town: tuple[DemoFolders, Roster]) -> None:
+    place, _ = town
+    folder = place.site("east")
+    visitor = Visitor(folder).enter()
+    study = visitor.check()
+    shown = visitor.shown(study)
+    Policy(subject=Allowance(study=50, total=50)).save(folder)
+    assert visitor.check() == study  # as a colleague does in another window
+    for form in ("confirm", "approve"):
+        answer = visitor.post(f"{study}/{form}", runs="1", shown=shown)
+        assert "has changed since the page was shown" in answer.text
+    assert _approved(place) == []
+    assert visitor.post(f"{study}/approve", shown=visitor.shown(study)).status_code == 200
+
+
 def test_of_two_approvals_at_once_one_makes_a_record(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     folder = place.site("east")
