@@ -35,7 +35,7 @@ def only_one(folder: Path, who: str = "centre", name: str = _LOCK) -> Iterator[N
 
 
 @contextmanager
-def in_turn(folder: Path, name: str) -> Iterator[None]:
+def take_turns(folder: Path, name: str) -> Iterator[None]:
     """Let one holder at a time change a folder's files of one kind; the others wait.
 
     A holder that is killed leaves nothing to be removed. Raises OutputError if another holder

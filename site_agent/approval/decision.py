@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from consortium.base.formatting import count
-from consortium.base.lock import in_turn
+from consortium.base.lock import take_turns
 from consortium.errors import ConsortiumError, StudyError
 from consortium.membership.consent import post_consent
 from site_agent.approval.approval import (
@@ -88,7 +88,7 @@ def say_yes(
     states.check_left_out()
     states.check_roster(check_members(folder, papers.members))
     ask()
-    with in_turn(folder, DECISIONS):
+    with take_turns(folder, DECISIONS):
         still()
         states.settle_approvals(at)  # so the new serial number is above all recorded ones
         had = site.ledger.used(case.study.study, case.centres)

@@ -10,7 +10,7 @@ from site_agent.enrolment.request import open_anchor
 from site_agent.ledger.ledger import Ledger
 
 
-def states_of(folder: Path) -> FolderStates:
+def read_states(folder: Path) -> FolderStates:
     """Return the states of a site's folder; raises ConfigurationError if a file can't be read."""
     config = SiteConfig.load(folder)
     return FolderStates(folder, config, load_identity(folder), Ledger(config.ledger))
@@ -33,6 +33,6 @@ def record_left_out(folder: Path, at: str) -> ConsortiumError | None:
     ConsortiumError or None
         Why the ledger's head was not put on the exchange.
     """
-    states = states_of(folder)
+    states = read_states(folder)
     states.confirm_left_out(at)
     return open_anchor(folder, states.config, states.identity).post()

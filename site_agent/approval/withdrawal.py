@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from consortium.base.lock import in_turn
+from consortium.base.lock import take_turns
 from consortium.errors import ConsortiumError
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import post_withdrawn, retire_record
@@ -43,7 +43,7 @@ def take_back(
     """
     config = SiteConfig.load(folder)
     identity = load_identity(folder)
-    with in_turn(folder, DECISIONS):
+    with take_turns(folder, DECISIONS):
         still()
         retire_record(folder, identity, study)
         try:

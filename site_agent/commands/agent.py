@@ -116,9 +116,9 @@ def left_out(
 ) -> None:
     """Count participants in the left-out table, and those who were in it at the last run only."""
     from consortium.base.formatting import count
-    from site_agent.approval.left_out import record_left_out, states_of
+    from site_agent.approval.left_out import read_states, record_left_out
 
-    listed, missing = states_of(folder).count_left_out()
+    listed, missing = read_states(folder).count_left_out()
     out.print(
         f"The left-out table names {count(listed, 'participant')}, and "
         f"{count(missing, 'participant')} of the last run's table "

@@ -8,17 +8,17 @@ from site_agent.page.page import page_content, page_environment
 from site_agent.status import HEADING, read_status
 
 
-def budget(office: Office, request: Request) -> Response:
+def show_budget(office: Office, request: Request) -> Response:
     """Show the privacy budget, and what studies released."""
     return _show(office, request, "budget.html.j2")
 
 
-def ledger(office: Office, request: Request) -> Response:
+def show_ledger_lines(office: Office, request: Request) -> Response:
     """Show the last lines of the ledger."""
     return _show(office, request, "ledger.html.j2")
 
 
-def agent(office: Office, request: Request) -> Response:
+def show_agent(office: Office, request: Request) -> Response:
     """Show the agent's state, the site's status and the last lines of the log."""
     with office.reading() as folder:
         lines = read_status(folder).lines()
@@ -27,7 +27,7 @@ def agent(office: Office, request: Request) -> Response:
         return office.show(request, "agent.html.j2", **content, facts=facts)
 
 
-def style(_: Office, __: Request) -> Response:
+def show_style(_: Office, __: Request) -> Response:
     """Return the style sheet of all pages."""
     environment = page_environment("site_agent.inbox")
     return Response(environment.get_template("inbox.css").render(), media_type="text/css")

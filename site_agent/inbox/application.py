@@ -23,29 +23,29 @@ from site_agent.inbox.office import Office
 
 Page = Callable[[Office, Request], Response]
 _SHOWN: dict[str, Page] = {
-    "": study_pages.home,
-    "study/{ident}": study_pages.study,
+    "": study_pages.show_home,
+    "study/{ident}": study_pages.show_study,
     "withdraw/{study}": study_pages.ask_withdrawal,
-    "left-out": table_pages.left_out,
-    "names": table_pages.names,
-    "budget": account_pages.budget,
-    "ledger": account_pages.ledger,
-    "agent": account_pages.agent,
-    "style.css": account_pages.style,
+    "left-out": table_pages.show_left_out,
+    "names": table_pages.show_names,
+    "budget": account_pages.show_budget,
+    "ledger": account_pages.show_ledger_lines,
+    "agent": account_pages.show_agent,
+    "style.css": account_pages.show_style,
 }
 """Pages by address; none changes anything."""
 _FORMS: dict[str, Page] = {
     "study/{ident}/check": study_pages.start_check,
-    "study/{ident}/confirm": study_pages.confirm,
-    "study/{ident}/approve": study_pages.approve,
+    "study/{ident}/confirm": study_pages.ask_approval,
+    "study/{ident}/approve": study_pages.approve_study,
     "study/{ident}/note": study_pages.keep_note,
-    "withdraw/{study}": study_pages.withdraw,
+    "withdraw/{study}": study_pages.withdraw_study,
     "left-out/add": table_pages.add_left_out,
     "left-out/return": table_pages.ask_return,
     "left-out/remove": table_pages.remove_left_out,
-    "left-out/confirm": table_pages.confirm_left_out,
-    "names/set": table_pages.set_name,
-    "names/remove": table_pages.remove_name,
+    "left-out/confirm": table_pages.record_shorter_table,
+    "names/set": table_pages.set_column_names,
+    "names/remove": table_pages.remove_column_names,
 }
 """Forms by address."""
 

@@ -12,7 +12,7 @@ Work = Callable[[Watch], Inspection]
 
 
 @dataclass
-class Check:
+class StudyCheck:
     """One check of a study, under way or finished."""
 
     shown: str
@@ -50,13 +50,13 @@ class Check:
 
 
 @dataclass
-class Checks:
+class StudyChecks:
     """The last check of each study, by the name of its file in addresses."""
 
-    _by_ident: dict[str, Check] = field(default_factory=dict)
+    _by_ident: dict[str, StudyCheck] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, ident: str) -> Check | None:
+    def of(self, ident: str) -> StudyCheck | None:
         """Return the last check of a study, or None."""
         return self._by_ident.get(ident)
 
@@ -82,6 +82,6 @@ class Checks:
                     "Only one check can be under way, and another has not finished. Try again "
                     "when it has."
                 )
-            check = Check(shown, now)
+            check = StudyCheck(shown, now)
             self._by_ident[ident] = check
         threading.Thread(target=check.perform, args=(work,), name="check", daemon=True).start()

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from consortium.base.atomic import write_bytes
-from consortium.base.lock import in_turn
+from consortium.base.lock import take_turns
 from consortium.base.work import work_folder
 from consortium.errors import ConfigurationError, ConsortiumError, TableError
 from site_agent.approval.left_out import record_left_out
@@ -38,7 +38,7 @@ def add_row(folder: Path, label: str, reason: str, still: Callable[[], None]) ->
         Raises an error if the table has changed since the staff looked.
     """
     cells = {_PERSON: _cell(label, "participant"), REASON: _cell(reason, "reason")}
-    with in_turn(folder, DECISIONS):
+    with take_turns(folder, DECISIONS):
         still()
         config = SiteConfig.load(folder)
         table = config.left_out or folder / _NEW
@@ -75,7 +75,7 @@ def remove_row(
     ConsortiumError or None
         Why the ledger's head was not put on the exchange.
     """
-    with in_turn(folder, DECISIONS):
+    with take_turns(folder, DECISIONS):
         still()
         config = SiteConfig.load(folder)
         table = config.left_out

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from consortium.base.atomic import DAMAGED, write_bytes
-from consortium.base.lock import in_turn
+from consortium.base.lock import take_turns
 from consortium.errors import ConfigurationError
 from site_agent.layout import DECISIONS, NOTES
 
@@ -62,7 +62,7 @@ def write_note(folder: Path, study: str, text: str, now: datetime, before: str) 
             f"A note must have at most {MOST_NOTE:,} characters, and this one has {len(text):,}. "
             "Shorten it."
         )
-    with in_turn(folder, DECISIONS):
+    with take_turns(folder, DECISIONS):
         notes = read_notes(folder)
         found = notes[study].text if study in notes else ""
         if found != before:

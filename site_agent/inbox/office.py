@@ -15,7 +15,7 @@ from consortium.errors import ConfigurationError
 from site_agent.approval.folder import SiteFolder
 from site_agent.approval.offers import Offer, read_offers
 from site_agent.config import SiteConfig
-from site_agent.inbox.checks import Checks
+from site_agent.inbox.checks import StudyChecks
 from site_agent.inbox.guard import FORM, SESSION_TOKEN, Door
 from site_agent.inbox.read_only_view import read_only_view, with_real_paths
 from site_agent.layout import CONFIG
@@ -37,7 +37,7 @@ class Office:
     """The time, with its time zone."""
     door: Door
     """Secrets and sessions."""
-    checks: Checks = field(default_factory=Checks)
+    checks: StudyChecks = field(default_factory=StudyChecks)
     """Checks that were started."""
 
     @contextmanager

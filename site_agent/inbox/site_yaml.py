@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from consortium.base.atomic import write_bytes
 from consortium.base.frozen_model import first_problem
-from consortium.base.lock import in_turn
+from consortium.base.lock import take_turns
 from consortium.base.strict_yaml import PlainLoader, parse_yaml
 from consortium.errors import ConfigurationError
 from site_agent.config import Alias, SiteConfig
@@ -38,7 +38,7 @@ def set_alias(folder: Path, column: str, alias: Alias | None, still: Callable[[]
     still : callable
         Raises an error if the file has changed since the staff looked.
     """
-    with in_turn(folder, DECISIONS):
+    with take_turns(folder, DECISIONS):
         still()
         text, values = _read(folder)
         aliases = dict(values.get(_ALIASES) or {})

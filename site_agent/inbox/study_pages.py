@@ -22,7 +22,7 @@ from site_agent.approval.folder import SiteFolder
 from site_agent.approval.inspection import Inspection, inspect, planned
 from site_agent.approval.offers import approval_digest, state_digest
 from site_agent.approval.withdrawal import take_back
-from site_agent.inbox.checks import Check
+from site_agent.inbox.checks import StudyCheck
 from site_agent.inbox.notes import MOST_NOTE, read_notes, write_note
 from site_agent.inbox.office import CHANGED, Office, field_of, find_offer, form_of
 from site_agent.layout import STUDIES
@@ -34,7 +34,7 @@ from site_agent.status import approval_line, read_status
 _MOST_RUNS = 10_000
 
 
-def home(office: Office, request: Request) -> Response:
+def show_home(office: Office, request: Request) -> Response:
     """Show the studies that wait for a decision, and the approved ones."""
     with office.reading() as folder:
         content = page_content(folder, office.now())
@@ -48,7 +48,7 @@ def home(office: Office, request: Request) -> Response:
         )
 
 
-def study(office: Office, request: Request) -> Response:
+def show_study(office: Office, request: Request) -> Response:
     """Show one study: its request, its privacy loss, its check, and the form of its approval."""
     with office.reading() as folder:
         ident = request.path_params["ident"]
@@ -93,7 +93,7 @@ def start_check(office: Office, request: Request) -> Response:
     return RedirectResponse(f"{office.door.base}study/{ident}#check", 303)
 
 
-def confirm(office: Office, request: Request) -> Response:
+def ask_approval(office: Office, request: Request) -> Response:
     """Ask for the confirmation of an approval."""
     check, found = _checked(office, request)
     if found.problems:
@@ -116,7 +116,7 @@ def confirm(office: Office, request: Request) -> Response:
     )
 
 
-def approve(office: Office, request: Request) -> Response:
+def approve_study(office: Office, request: Request) -> Response:
     """Approve a study as it was checked and shown."""
     check, found = _checked(office, request)
     terms = _terms(form_of(request))
@@ -153,7 +153,7 @@ def ask_withdrawal(office: Office, request: Request) -> Response:
     raise StudyError(f"'{name[:100]}' is not an approved study. Go to Decisions.")
 
 
-def withdraw(office: Office, request: Request) -> Response:
+def withdraw_study(office: Office, request: Request) -> Response:
     """Withdraw an approval."""
     name = request.path_params["study"]
     shown = field_of(request, "shown")
@@ -236,7 +236,7 @@ def _courses(
         ledger.close()
 
 
-def _checked(office: Office, request: Request) -> tuple[Check, Inspection]:
+def _checked(office: Office, request: Request) -> tuple[StudyCheck, Inspection]:
     """Return the finished check that a form's digest belongs to."""
     check = office.checks.of(request.path_params["ident"])
     if check is None or check.found is None:
@@ -246,7 +246,7 @@ def _checked(office: Office, request: Request) -> tuple[Check, Inspection]:
     return check, check.found
 
 
-def _require_unchanged(office: Office, request: Request, check: Check) -> None:
+def _require_unchanged(office: Office, request: Request, check: StudyCheck) -> None:
     """Refuse a decision if the study or the site has changed since the check."""
     site, offer = find_offer(office.folder, request.path_params["ident"])
     if offer.papers is None or state_digest(site, offer.papers) != check.shown:

@@ -6,9 +6,9 @@ from starlette.responses import RedirectResponse, Response
 
 from consortium.base.formatting import count
 from consortium.base.frozen_model import first_problem
-from consortium.base.lock import in_turn
+from consortium.base.lock import take_turns
 from consortium.errors import ConfigurationError, DataError
-from site_agent.approval.left_out import record_left_out, states_of
+from site_agent.approval.left_out import read_states, record_left_out
 from site_agent.config import Alias, SiteConfig
 from site_agent.data.people import everybody_in, read_left_out, site_tables
 from site_agent.inbox.left_out import add_row, remove_row
@@ -19,7 +19,7 @@ from site_agent.layout import DECISIONS
 _MOST_NAME = 200
 
 
-def left_out(office: Office, request: Request) -> Response:
+def show_left_out(office: Office, request: Request) -> Response:
     """Show the left-out table, with its forms."""
     with office.reading() as folder:
         config = SiteConfig.load(folder)
@@ -33,7 +33,7 @@ def left_out(office: Office, request: Request) -> Response:
                 read = read_left_out(config.left_out, tables)
                 rows = [(label, reason, known.knows(label)) for label, reason in read.items()]
             if config.ledger.exists():
-                missing = states_of(folder).count_left_out()[1]
+                missing = read_states(folder).count_left_out()[1]
         except DataError as error:
             trouble = str(error)
         return office.show(
@@ -62,7 +62,7 @@ def ask_return(office: Office, request: Request) -> Response:
         "take_back.html.j2",
         site=SiteConfig.load(office.folder).name,
         participant=field_of(request, "participant"),
-        missing=states_of(office.folder).count_left_out()[1],
+        missing=read_states(office.folder).count_left_out()[1],
         shown=field_of(request, "shown"),
     )
 
@@ -80,12 +80,12 @@ def remove_left_out(office: Office, request: Request) -> Response:
     )
 
 
-def confirm_left_out(office: Office, request: Request) -> Response:
+def record_shorter_table(office: Office, request: Request) -> Response:
     """Record a left-out table that lacks participants."""
     still = unchanged(office.folder, field_of(request, "shown"))
-    with in_turn(office.folder, DECISIONS):
+    with take_turns(office.folder, DECISIONS):
         still()
-        _, missing = states_of(office.folder).count_left_out()
+        _, missing = read_states(office.folder).count_left_out()
         trouble = record_left_out(office.folder, office.now().isoformat(timespec="seconds"))
     return office.done(
         request,
@@ -95,7 +95,7 @@ def confirm_left_out(office: Office, request: Request) -> Response:
     )
 
 
-def names(office: Office, request: Request) -> Response:
+def show_names(office: Office, request: Request) -> Response:
     """Show the site's names of columns and levels, with their form."""
     with office.reading() as folder:
         config = SiteConfig.load(folder)
@@ -108,7 +108,7 @@ def names(office: Office, request: Request) -> Response:
         )
 
 
-def set_name(office: Office, request: Request) -> Response:
+def set_column_names(office: Office, request: Request) -> Response:
     """Set the site's names of one column of the studies."""
     column = _name(field_of(request, "column"))
     form = form_of(request)
@@ -126,7 +126,7 @@ def set_name(office: Office, request: Request) -> Response:
     return RedirectResponse(f"{office.door.base}names", 303)
 
 
-def remove_name(office: Office, request: Request) -> Response:
+def remove_column_names(office: Office, request: Request) -> Response:
     """Remove the site's names of one column of the studies."""
     still = unchanged(office.folder, field_of(request, "shown"))
     set_alias(office.folder, field_of(request, "column"), None, still)

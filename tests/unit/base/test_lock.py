@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from consortium.base import lock
-from consortium.base.lock import in_turn, in_use, only_one
+from consortium.base.lock import in_use, only_one, take_turns
 from consortium.errors import OutputError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from consortium.base.lock import in_turn
-with in_turn(Path(sys.argv[1]), "decisions"):
+from consortium.base.lock import take_turns
+with take_turns(Path(sys.argv[1]), "decisions"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -27,7 +27,7 @@ def test_holders_take_turns(tmp_path: Path) -> None:
 
     def work(number: int) -> None:
         for _ in range(5):
-            with in_turn(tmp_path, "decisions"):
+            with take_turns(tmp_path, "decisions"):
                 inside.append(number)
                 most.append(len(inside))
                 inside.remove(number)
@@ -50,11 +50,11 @@ def test_a_killed_holder_leaves_the_turn_and_a_slow_one_is_reported(
         with monkeypatch.context() as patch:
             patch.setattr(lock, "_PATIENCE", 0.2)
             wanted = pytest.raises(OutputError, match="has been changing the decisions")
-            with wanted, in_turn(tmp_path, "decisions"):
+            with wanted, take_turns(tmp_path, "decisions"):
                 raise AssertionError
         holder.kill()
         holder.wait()
-    with in_turn(tmp_path, "decisions"), in_turn(tmp_path, "other"):
+    with take_turns(tmp_path, "decisions"), take_turns(tmp_path, "other"):
         pass
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from consortium.errors import ConfigurationError, DataError
 from site_agent.approval.inspection import Inspection, Watch
-from site_agent.inbox.checks import Checks
+from site_agent.inbox.checks import StudyChecks
 from tests.support.patience import PATIENCE
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 
 
 def test_one_check_runs_at_a_time_and_counts_participants() -> None:
-    checks = Checks()
+    checks = StudyChecks()
     go = threading.Event()
     half = threading.Event()
     ended = threading.Event()
@@ -45,7 +45,7 @@ def test_one_check_runs_at_a_time_and_counts_participants() -> None:
 
 @pytest.mark.parametrize("error", [DataError("no data"), ZeroDivisionError("a fault")])
 def test_an_error_ends_a_check(error: Exception) -> None:
-    checks = Checks()
+    checks = StudyChecks()
 
     def fail(_: Watch) -> Inspection:
         raise error

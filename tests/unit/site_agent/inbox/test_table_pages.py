@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo.prepare import DemoFolders
-from site_agent.approval.left_out import states_of
+from site_agent.approval.left_out import read_states
 from site_agent.config import Alias, SiteConfig
 from site_agent.data.people import read_left_out
 from tests.support.command_line import enter
@@ -73,14 +73,14 @@ def test_a_participant_takes_part_again_only_after_a_question(folder: Path) -> N
     visitor = Visitor(folder).enter()
     _add(visitor, "sub-001")
     _add(visitor, "sub-002")
-    states_of(folder).settle_left_out("before a run")
+    read_states(folder).settle_left_out("before a run")
     shown = visitor.shown("left-out")
     asked = visitor.post("left-out/return", participant="002", shown=shown)
     assert "Let 002 take part again?" in asked.text
     assert [*_rows(folder)] == ["001", "002"]
     assert visitor.post("left-out/remove", participant="SUB-2", shown=shown).status_code == 200
     assert [*_rows(folder)] == ["001"]
-    assert states_of(folder).count_left_out() == (1, 0)  # recorded, as left-out --confirm does
+    assert read_states(folder).count_left_out() == (1, 0)  # recorded, as left-out --confirm does
     assert visitor.post("left-out/remove", participant="001", shown=shown).status_code == 409
     shown = visitor.shown("left-out")
     assert visitor.post("left-out/remove", participant="nobody", shown=shown).status_code == 409
@@ -112,16 +112,16 @@ def test_a_table_that_became_shorter_is_confirmed_by_its_own_form(folder: Path) 
     visitor = Visitor(folder).enter()
     _add(visitor, "sub-001")
     _add(visitor, "sub-002")
-    states_of(folder).settle_left_out("before a run")
+    read_states(folder).settle_left_out("before a run")
     (folder / "left-out.tsv").write_text(HEAD + "sub-001\twithdrew\n")
     page = visitor.get("left-out").text
     assert "1 participant of the last run's table is missing" in re.sub(r"\s+", " ", page)
     shown = visitor.shown("left-out")
     asked = visitor.post("left-out/return", participant="001", shown=shown).text
     assert "1 other participant of the last run" in asked  # who would take part again also
-    assert states_of(folder).count_left_out() == (1, 1)
+    assert read_states(folder).count_left_out() == (1, 1)
     assert "Recorded without 1 participant" in visitor.post("left-out/confirm", shown=shown).text
-    assert states_of(folder).count_left_out() == (1, 0)
+    assert read_states(folder).count_left_out() == (1, 0)
 
 
 def test_a_form_does_not_write_over_a_change_by_hand(folder: Path) -> None:
