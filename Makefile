@@ -84,9 +84,9 @@ $(READY): requirements.lock pyproject.toml relay/pyproject.toml
 # with a bucket, an SFTP server, EEG or a Prefect of their own.
 FOR_DEPLOY := --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
 lock:
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra docs --extra prefect --extra s3 --extra sftp --extra dask --extra ray --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra docs --extra prefect --extra inbox --extra s3 --extra sftp --extra dask --extra ray --extra fast --extra eeg --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra fast $(FOR_DEPLOY) -o deploy/requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra prefect --extra s3 --extra sftp --extra fast --extra eeg $(FOR_DEPLOY) -o deploy/requirements-all.lock
+	$(BIN)/uv pip compile pyproject.toml --extra prefect --extra inbox --extra s3 --extra sftp --extra fast --extra eeg $(FOR_DEPLOY) -o deploy/requirements-all.lock
 	echo 'setuptools>=77' | $(BIN)/uv pip compile - $(FOR_DEPLOY) -o deploy/build.lock
 
 clean:

@@ -15,6 +15,9 @@ from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
 from site_agent.ledger.ledger import Ledger
 
+HEADING = 11
+"""Characters before the text in each line of `SiteStatus.lines`."""
+
 
 @dataclass(frozen=True)
 class ListedApproval:

@@ -3,9 +3,8 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import date
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -14,8 +13,7 @@ from rich.table import Table
 
 from consortium.algorithms.base import Serious
 from consortium.base.formatting import count, number
-from consortium.errors import ConsortiumError, DataError, StudyError
-from consortium.membership.consent import post_consent
+from consortium.errors import ConsortiumError, DataError
 from consortium.opened_study import OpenedStudy
 from consortium.privacy.gdp import ADDS_UP, TWO_READERS, epsilon_of
 from consortium.privacy.mechanism import HEADROOM
@@ -23,29 +21,19 @@ from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan, make_plan, nominal_shape
 from consortium.study.slots import check_slots
 from consortium.study.spec import Study, open_vectors
-from site_agent.approval.approval import (
-    Approval,
-    Papers,
-    Terms,
-    approve_papers,
-    post_withdrawn,
-)
 from site_agent.approval.folder import SiteFolder, StudyCase
-from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.understanding import changes, facts_before, show_facts
 from site_agent.config import SiteConfig
 from site_agent.data.doubts import Misnamed, doubts_about
-from site_agent.data.people import candidates, everybody_in, read_left_out, site_tables
+from site_agent.data.people import everybody_in, read_left_out, site_tables
 from site_agent.data.survey import SkippedPerson
 from site_agent.data.table_summary import summarize_tables, table_problems, tables_read
 from site_agent.data.understood import Understanding
-from site_agent.enrolment.pinned_consortium import check_members
-from site_agent.enrolment.request import open_anchor
 from site_agent.images.recordings import quality_remarks, recording_remarks
 from site_agent.images.series import SiteDataset
 from site_agent.loading.feature_vectors import FeatureDataset
 from site_agent.loading.summaries import scanned, understand
-from site_agent.policy.policy import SpentLoss, StudyRequest, refusals, refuse_by_policy
+from site_agent.policy.policy import SpentLoss, StudyRequest, refusals
 
 _LEAST = 0.5
 """Fraction of a nominal number below which a warning is given."""
@@ -90,13 +78,9 @@ class Inspection:
     def show(self, out: Console) -> None:
         """Print it for the site's staff."""
         out.print(f"{self.study.study}: {self.study.title}", soft_wrap=True)
-        units = self.study.analysis.grouped
-        who = "participants" if units is None else units.named
-        out.print(f"{len(self.lengths)} {who} qualify{self._of_them()}.", soft_wrap=True)
-        for reason, many in sorted(Counter(each.reason for each in self.skipped).items()):
-            out.print(f"{many} left out: {reason}")
-        for line in _who_lacks_what(self.skipped):
-            out.print(f"  {line}", soft_wrap=True)
+        out.print(self.headline, soft_wrap=True)
+        for line in self.left_out:
+            out.print(line, soft_wrap=True)
         show_facts(self.understood.facts, self._before, out)
         for note in self.warnings:
             out.print(f"WARNING: {note}", soft_wrap=True)
@@ -105,17 +89,41 @@ class Inspection:
             for row in Outlook(self.plan).rows():
                 table.add_row(*row)
             out.print(table)
-            self._show_price(self.plan, out)
-        for note in self.notes:
-            if not isinstance(note, Serious):
-                out.print(f"NOTE: {note}", soft_wrap=True)
+        for sentence in self.losses:
+            out.print(sentence, soft_wrap=True)
+        for note in self.remarks:
+            out.print(f"NOTE: {note}", soft_wrap=True)
         for problem in self.problems:
             out.print(f"REFUSED: {problem}", soft_wrap=True)
+
+    @property
+    def headline(self) -> str:
+        """Number of participants who qualify, in a sentence."""
+        units = self.study.analysis.grouped
+        who = "participants" if units is None else units.named
+        return f"{len(self.lengths)} {who} qualify{self._of_them()}."
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Numbers of participants who don't qualify, by reason, and then each one's reason."""
+        reasons = sorted(Counter(each.reason for each in self.skipped).items())
+        counts = [f"{many} left out: {reason}" for reason, many in reasons]
+        return (*counts, *(f"  {line}" for line in _who_lacks_what(self.skipped)))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Sentences about findings in the site's files that differ from the last approval's."""
+        return tuple(changes(self.understood.facts, self._before))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Notes that require an explicit approval."""
         return tuple(note for note in self.notes if isinstance(note, Serious))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Notes that require nothing."""
+        return tuple(note for note in self.notes if not isinstance(note, Serious))
 
     @property
     def refusal(self) -> str:
@@ -142,7 +150,7 @@ class Inspection:
             "delta": privacy.delta,
             "unit": privacy.unit,
             "understood": dict(self.understood.facts),
-            "changed": [*changes(self.understood.facts, self._before)],
+            "changed": list(self.changed),
             "problems": list(self.problems),
             "warnings": list(self.warnings),
         }
@@ -161,7 +169,12 @@ class Inspection:
         views = ", ".join(view.name for view in self.study.features)
         return f" with all views ({views})" if views else f", with {sum(self.lengths)} volumes"
 
-    def _show_price(self, plan: Plan, out: Console) -> None:
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Sentences about the loss of one run and the ledger's total; none without a plan."""
+        plan = self.plan
+        if plan is None:
+            return ()
         privacy = self.study.privacy
         policy = self.case.site.policy
         total = policy.allowance(privacy.unit).total
@@ -169,20 +182,17 @@ class Inspection:
         before, after = _before_after(self.spent.total, self.price, delta)
         outside = _before_after(self.outsiders, plan.site_outsider_loss(self._place), delta)
         colluders = count(privacy.colluding_sites, "colluding site")
-        out.print(
+        run = (
             f"One run costs ε ≤ {number(plan.epsilon)} against the centre and {colluders}, and "
             f"ε ≤ {number(plan.outsider_epsilon)} against outsiders (δ = {privacy.delta:g}, "
-            f"unit {privacy.unit}).",
-            soft_wrap=True,
+            f"unit {privacy.unit})."
         )
-        if opened := open_vectors(self.study):
-            out.print(opened, soft_wrap=True)
-        out.print(
+        ledger = (
             f"At δ = {delta:g} the ledger's total against the coalition is ε = {before} before and "
             f"ε = {after} after one run, and {total:g} is allowed. Against outsiders it is ε = "
-            f"{outside[0]} before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}",
-            soft_wrap=True,
+            f"{outside[0]} before and ε = {outside[1]} after. {ADDS_UP} {TWO_READERS}"
         )
+        return tuple(filter(None, (run, open_vectors(self.study), ledger)))
 
 
 def _who_lacks_what(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
@@ -200,7 +210,15 @@ def _who_lacks_what(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
         yield f"{len(group)} participants ({some}{more}): {detail}"
 
 
-def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
+Watch = Callable[[Iterable[object], int], Iterable[object]]
+"""Function that passes on the given number of loaded participants, and shows the progress."""
+
+
+def _on_terminal(loaded: Iterable[object], many: int) -> Iterable[object]:
+    return track(loaded, "Loading", total=many, transient=True)
+
+
+def inspect(folder: Path, study: Path, roster: Path, watch: Watch = _on_terminal) -> Inspection:
     """Load a study's data, and compare the study with the site's rules and ledger.
 
     Raises ConsortiumError if the study is not signed, not of this site's consortium, or a file
@@ -209,9 +227,9 @@ def inspect(folder: Path, study: Path, roster: Path) -> Inspection:
     site = SiteFolder.open(folder)
     case = StudyCase(site, site.papers(study, roster))
     data = case.data
-    problems = _load(data)
+    problems = _load(data, watch)
     survey = data.survey
-    plan = _planned(case.opened, problems)
+    plan = planned(case.opened, problems)
     people = _people(data)
     spent = case.spent(people)
     problems += _refused(case, plan, spent)
@@ -271,7 +289,7 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
     yield from recording_remarks(subjects)
 
 
-def _planned(opened: OpenedStudy, problems: list[str]) -> Plan | None:
+def planned(opened: OpenedStudy, problems: list[str]) -> Plan | None:
     """Return the study's plan, which uses nominal numbers, or the reason why there is none."""
     try:
         study = opened.study
@@ -371,59 +389,6 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
         )
 
 
-def say_yes(
-    folder: Path,
-    papers: Papers,
-    terms: Terms,
-    today: date,
-    ask: Callable[[], None] = lambda: None,
-) -> tuple[Approval, ConsortiumError | None]:
-    """Approve a study for a number of runs from now on, and inform the coordinator.
-
-    ``papers`` are the files that the site's staff were shown. ``ask`` is called once there is no
-    objection, and raises an error to stop the approval. Raises StudyError if the last day is over
-    before it began. Raises ConsortiumError if the site's policy refuses the study, or a file can't
-    be used.
-
-    Returns
-    -------
-    approval : Approval
-    trouble : ConsortiumError or None
-        Why the coordinator could not be informed.
-    """
-    if terms.ended(today):
-        raise StudyError(
-            f"--until {terms.until} has passed, so no run could begin; name a later day."
-        )
-    site = SiteFolder.open(folder)
-    case = StudyCase(site, papers)
-    name = site.config.name
-    people = candidates(site.config, case.study.data)
-    out = {*case.over_limit(people)}
-    spent = case.spent([label for label in people if label not in out])
-    runs = terms.runs if terms.epsilon is None else 1  # its own bound may end it before its last
-    refuse_by_policy(site.policy, case.study, None, StudyRequest(name, spent, runs))
-    at = today.isoformat()
-    states = FolderStates(folder, site.config, site.identity, site.ledger)
-    states.check_left_out()
-    states.check_roster(check_members(folder, papers.members))
-    ask()
-    states.settle_approvals(at)  # so the new serial number is above all recorded ones
-    had = site.ledger.used(case.study.study, case.centres)
-    terms = replace(terms, runs=terms.runs + had)
-    approval = approve_papers(folder, site.identity, papers, terms)
-    try:
-        states.settle(at)
-        states.settle_left_out(at)
-        exchange = site.config.open_exchange()
-        trouble = open_anchor(folder, site.config, site.identity).post()
-        post_consent(exchange, site.identity.key, case.study.study, approval.consent(name))
-        post_withdrawn(folder, site.identity, name, exchange)
-    except ConsortiumError as error:
-        return approval, error
-    return approval, trouble
-
-
 def _before_after(spent: float, price: float, delta: float) -> tuple[str, str]:
     """Return ε of the spent loss, without and with another loss; all losses are given as μ."""
     return number(epsilon_of(spent, delta)), number(epsilon_of(math.hypot(spent, price), delta))
@@ -437,10 +402,10 @@ def _people(data: SiteDataset | FeatureDataset) -> tuple[str, ...]:
         return ()
 
 
-def _load(data: SiteDataset | FeatureDataset) -> list[str]:
+def _load(data: SiteDataset | FeatureDataset, watch: Watch) -> list[str]:
     """Load every participant's series, as in the first round, and return the errors."""
     try:
-        for _ in track(data.load(), "Loading", total=len(data.survey.lengths), transient=True):
+        for _ in watch(data.load(), len(data.survey.lengths)):
             pass
     except DataError as error:
         return [str(error)]

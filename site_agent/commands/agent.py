@@ -116,24 +116,16 @@ def left_out(
 ) -> None:
     """Count participants in the left-out table, and those who were in it at the last run only."""
     from consortium.base.formatting import count
-    from consortium.membership.keys import load_identity
-    from site_agent.approval.folder_states import FolderStates
-    from site_agent.config import SiteConfig
-    from site_agent.enrolment.request import open_anchor
-    from site_agent.ledger.ledger import Ledger
+    from site_agent.approval.left_out import read_states, record_left_out
 
-    config = SiteConfig.load(folder)
-    identity = load_identity(folder)
-    states = FolderStates(folder, config, identity, Ledger(config.ledger))
-    listed, missing = states.count_left_out()
+    listed, missing = read_states(folder).count_left_out()
     out.print(
         f"The left-out table names {count(listed, 'participant')}, and "
         f"{count(missing, 'participant')} of the last run's table "
         f"{'is' if missing == 1 else 'are'} missing."
     )
     if confirm:
-        states.confirm_left_out(now().isoformat(timespec="seconds"))
-        trouble = open_anchor(folder, config, identity).post()
+        trouble = record_left_out(folder, now().isoformat(timespec="seconds"))
         out.print("Recorded: runs use this table from now on.")
         if trouble:
             out.print(f"The ledger's head is put on the exchange with the next run ({trouble})")
@@ -148,6 +140,27 @@ def page(
     from site_agent.page.page import write_site_page
 
     out.print(f"{write_site_page(folder, now(), to)} is written; open it in any browser.")
+
+
+@app.command(rich_help_panel=DAILY)
+def serve(
+    folder: Folder = Path(),
+    port: Annotated[
+        int, typer.Option(help="Port on 127.0.0.1 (default: any free one).", min=0, max=65535)
+    ] = 0,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show pages without forms, and write nothing.")
+    ] = False,
+) -> None:
+    """Serve the inbox, in which staff decide on studies with a browser on this machine."""
+    need_inbox()
+    from site_agent.inbox.server import serve as serve_inbox
+
+    def announce(address: str) -> None:
+        out.print(f"Open {address}")
+
+    out.print("Each address opens the inbox once, in a browser on this machine. Ctrl-C stops it.")
+    serve_inbox(folder, now, announce, port=port, read_only=read_only)
 
 
 @app.command(rich_help_panel=DAILY)
@@ -169,6 +182,23 @@ def doctor(
     around = Surroundings(time.time, secrets.token_hex(8), os.environ)
     checks = examine(folder, around, read_study(study) if study else None)
     out.print_checks(checks, as_json, metrics)
+
+
+def need_inbox() -> None:
+    """Require the packages of the inbox, which a site's installation may lack.
+
+    Raises ConfigurationError if one is not installed.
+    """
+    from importlib.util import find_spec
+
+    from consortium.errors import ConfigurationError
+
+    lacking = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if lacking:
+        raise ConfigurationError(
+            f"The inbox needs {' and '.join(lacking)}, which can't be found. Install a release's "
+            "requirements-all.txt, or run 'pip install \"cape-consortium[inbox]\"'."
+        )
 
 
 def _log(line: str) -> None:

@@ -152,15 +152,14 @@ class _Question:
     warnings: int = 0
 
     def __call__(self) -> None:
-        from consortium.base.formatting import count
+        from site_agent.approval.decision import despite, question
 
-        despite = f" in spite of {count(self.warnings, 'WARNING')}" if self.warnings else ""
         if not self.yes:
-            out.confirm(f"Approve this study{despite}?", _WITHOUT)
+            out.confirm(question(self.warnings), _WITHOUT)
         elif self.warnings and not self.despite_warnings:
             raise StudyError(
-                f"Nothing is approved{despite} above; fix the problem, or approve anyway with "
-                "--yes --despite-warnings."
+                f"Nothing is approved{despite(self.warnings)} above; fix the problem, or approve "
+                "anyway with --yes --despite-warnings."
             )
 
 
@@ -190,8 +189,8 @@ def approve_command(
 ) -> None:
     """Check a study as check does, and approve this exact study file with these exact keys."""
     from site_agent.approval.approval import Terms
-    from site_agent.approval.inspection import inspect, say_yes
-    from site_agent.approval.understanding import store_understanding
+    from site_agent.approval.decision import approve_inspected
+    from site_agent.approval.inspection import inspect
     from site_agent.status import approval_line
 
     terms = Terms(runs, epsilon, until.date() if until else None)  # before any scan is loaded
@@ -200,11 +199,8 @@ def approve_command(
         ask()  # as here, with the next steps
     found = inspect(folder, study, roster)
     found.show(out.console)
-    if found.problems:
-        raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
     ask.warnings = len(found.warnings)
-    approval, trouble = say_yes(folder, found.case.papers, terms, now().date(), ask)
-    store_understanding(folder, found.study.study, found.understood)
+    approval, trouble = approve_inspected(folder, found, terms, now().date(), ask)
     out.print(f"Approved: {approval_line(approval)}.")
     _tell(trouble)
     if take_part:
@@ -236,4 +232,6 @@ def withdraw(
 
 def _tell(trouble: Exception | None) -> None:
     if trouble:
-        out.print(f"The coordinator is informed when the agent starts ({trouble})")
+        from site_agent.approval.decision import not_informed
+
+        out.print(not_informed(trouble))

@@ -2,27 +2,19 @@
 
 It shows the agent's activity, the approved studies and the number of excluded participants. It also
 shows the ledger over time with its forecast, for the most charged participant.
-
-Squares of μ add up. So a pace is a square of μ a day, and approved runs that have not begun add
-their own squares, as if every run charged the same participants, which is an upper bound.
 """
 
 import json
-import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
-from matplotlib.dates import date2num
-from matplotlib.figure import Figure
 
-from consortium.algorithms import REGISTRY
 from consortium.base.atomic import write_bytes
-from consortium.base.formatting import count, moment, number
+from consortium.base.formatting import count, moment
 from consortium.engine.clock import Waiting
 from consortium.errors import ConsortiumError
 from consortium.privacy.gdp import (
@@ -30,29 +22,24 @@ from consortium.privacy.gdp import (
     FALSE_ALARMS,
     TWO_READERS,
     best_guess,
-    compose,
     detection_power,
-    epsilon_of,
-    mu_of,
 )
-from consortium.report.pictures import DOTS, SIZE, Picture, to_picture
 from consortium.report.statement import odds_sentence, protected_text
 from consortium.report.templating import plain_environment
-from consortium.secagg import CENTRE
-from consortium.study.plan import promised_mu
-from consortium.study.spec import Study, open_vectors
-from site_agent.approval.approval import Approval, Terms
+from consortium.study.spec import open_vectors
+from site_agent.approval.folder import SiteFolder
+from site_agent.approval.offers import read_offers
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out, site_tables
 from site_agent.layout import ENDED, LEFT_OUT, PAGE, REFUSED, STORE, WORTH
 from site_agent.ledger.entries import EMPTY, LedgerEntry, standing_reservations
 from site_agent.ledger.held_runs import held_runs
-from site_agent.ledger.ledger import UNITS, Account, Ledger, StudyRow, accounts, studies
-from site_agent.ledger.limits import counted
+from site_agent.ledger.ledger import UNITS, Ledger, StudyRow, accounts, studies
+from site_agent.page.course import Row, approved, ledger_course
 from site_agent.policy.policy import Policy
 from site_agent.run.message_store import MessageStore
 from site_agent.run.site_log import read_log_lines
-from site_agent.status import ListedApproval, SiteStatus, read_status
+from site_agent.status import SiteStatus, read_status
 
 _HALTED = (
     "The agent has stopped for good: another copy of its folder has answered in its name. See "
@@ -60,57 +47,6 @@ _HALTED = (
 )
 MOST_LINES = 300
 """Lines of the ledger that the page shows, the last ones; ``ledger --json`` has all."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """An approved study."""
-
-    study: Study
-    terms: Terms
-    left: int
-    """Runs that may still take place."""
-    state: str
-    """State of the approval, or why it no longer counts; a sentence."""
-    price: float
-    """Largest possible μ of all remaining runs."""
-
-    @property
-    def analysis(self) -> str:
-        """Name of its analysis for readers."""
-        return REGISTRY[self.study.algorithm].title
-
-
-def approved(status: SiteStatus, ledger: Ledger, today: date) -> tuple[Row, ...]:
-    """Return every approved study with the runs that are left."""
-    return tuple(
-        _row(each, _centres(status, each.approval), ledger, today) for each in status.approved
-    )
-
-
-def _centres(status: SiteStatus, approval: Approval) -> Collection[str]:
-    known = status.trust.centres if status.trust else frozenset()
-    return {approval.keys[CENTRE].hex(), *known}
-
-
-def _row(yes: ListedApproval, centres: Collection[str], ledger: Ledger, today: date) -> Row:
-    study = yes.approval.study
-    terms = yes.approval.terms
-    had = len(ledger.under_way(study.study, centres))
-    left = max(terms.runs - had, 0)
-    state = "The agent takes part when a run is announced."
-    if terms.ended(today):
-        left = 0
-        state = "The last day has passed."
-    elif not left:
-        state = "All approved runs have begun or taken place."
-    if yes.refused:
-        left = 0
-        state = f"Refused: {yes.refused}"
-    price = math.sqrt(left) * promised_mu(study) if left else 0.0
-    if terms.epsilon is not None:
-        price = min(price, mu_of(terms.epsilon, study.privacy.delta))
-    return Row(study, terms, left, state, price)
 
 
 def agent_activity(
@@ -210,11 +146,12 @@ def write_site_page(folder: Path, now: datetime, to: Path | None = None) -> Path
     Path
         The page.
     """
-    text = _environment().get_template("site.html.j2").render(**_content(folder, now))
+    text = page_environment().get_template("site.html.j2").render(**page_content(folder, now))
     return write_bytes(to or folder / PAGE, text.encode(), mode=0o600)
 
 
-def _content(folder: Path, now: datetime) -> dict[str, Any]:
+def page_content(folder: Path, now: datetime) -> dict[str, Any]:
+    """Return the values that the page's templates use. Raises errors as `write_site_page`."""
     status = read_status(folder)
     policy = Policy.load(folder)
     config = status.config
@@ -233,8 +170,12 @@ def _content(folder: Path, now: datetime) -> dict[str, Any]:
         worth = worths(entries, store)
     finally:
         store.close()
+    offers = read_offers(SiteFolder.open(folder))
     return {
         "site": config.name,
+        "folder": folder.resolve(),
+        "offers": offers,
+        "waiting": [each for each in offers if each.is_waiting],
         "at": now.isoformat(sep=" ", timespec="minutes"),
         "doing": now_doing,
         "rows": rows,
@@ -281,144 +222,8 @@ def _story(row: StudyRow, rows: Sequence[Row], worth: str) -> tuple[str, ...]:
 
 
 @cache  # an agent writes its page at every step: compiling takes longer than filling in
-def _environment() -> Environment:
-    environment = plain_environment("site_agent.page", "consortium.report")
+def page_environment(*before: str) -> Environment:
+    """Return the environment of the page's templates, after those of other packages."""
+    environment = plain_environment(*before, "site_agent.page", "consortium.report")
     environment.filters |= {"power": detection_power, "guess": best_guess}
     return environment
-
-
-_PACE_FROM = timedelta(days=30)
-_FARTHEST = timedelta(days=3652)
-_INK = "#0b5c6b"
-_LIMIT = "#b3272d"
-_AHEAD = "#8a5a00"
-
-
-@dataclass(frozen=True)
-class Course:
-    """One account over time."""
-
-    account: Account
-    points: tuple[tuple[datetime, float], ...]
-    """Time at which each run ended here, and μ at that time."""
-    ahead: float
-    """μ if every run that is approved takes place."""
-    runs: int
-    """Number of these runs."""
-    delta: float
-    """δ at which ε is reported."""
-    now: datetime
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """Forecast, in words."""
-        return tuple(filter(None, (self._approved(), self._pace())))
-
-    def _approved(self) -> str:
-        if not self.runs:
-            return "No approved run of this unit remains."
-        limit = self.account.allowed.epsilon
-        epsilon = epsilon_of(self.ahead, self.delta)
-        text = (
-            f"If {'the one run' if self.runs == 1 else f'all {self.runs} runs'} that "
-            f"{'is' if self.runs == 1 else 'are'} approved and left took place, with the same "
-            f"participants each time, the loss would be ε = {number(epsilon)}"
-        )
-        if self.ahead > self.account.allowed.mu:
-            return f"{text}, over the limit of {number(limit)}: the agent would refuse the last."
-        return f"{text} of {number(limit)}."
-
-    def _pace(self) -> str:
-        """Return when the limit is reached at the pace so far; empty if too little is known."""
-        if len(self.points) < 2 or self.now - self.points[0][0] < _PACE_FROM:
-            return ""
-        spent = self.account.spent.mu
-        allowed = self.account.allowed.mu
-        if spent >= allowed:
-            return "The limit is reached."
-        past = self.now - self.points[0][0]
-        factor = (allowed**2 - spent**2) / spent**2 if spent else math.inf
-        if factor * past.days > _FARTHEST.days:
-            return "At the pace since the first run, the limit is not reached within ten years."
-        full = self.now + factor * past
-        return f"At the pace since the first run, the limit is reached in {full:%B %Y}."
-
-    def draw(self) -> Picture | None:
-        """Draw the spent percentage of the most charged participant's budget over time.
-
-        The drawing has the limit, and the level after the approved runs. It is None before the
-        first run.
-        """
-        if not self.points:
-            return None
-        figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
-        axes = figure.subplots()
-        last = self.now + max((self.now - self.points[0][0]) / 4, timedelta(days=7))
-        *days, today, last_day = date2num([*(at for at, _ in self.points), self.now, last])
-        levels = [self._part(mu) for _, mu in self.points]
-        axes.step([*days, today], [*levels, levels[-1]], where="post", color=_INK, label="spent")
-        axes.plot(days, levels, "o", color=_INK, markersize=4)
-        if self.runs:
-            ahead = [levels[-1], self._part(self.ahead)]
-            label = f"with {count(self.runs, 'approved run')} to come"
-            axes.plot([today, last_day], ahead, "--s", color=_AHEAD, markersize=4, label=label)
-        axes.xaxis_date()
-        axes.axhline(100.0, color=_LIMIT, linewidth=1.2, linestyle=(0, (6, 2)), label="limit")
-        axes.set_ylim(0, None)
-        axes.set_ylabel("% of the budget", fontsize=9)
-        axes.tick_params(labelsize=7)
-        axes.grid(alpha=0.3)
-        figure.legend(fontsize=7, loc="outside upper left", ncols=3, frameon=False)
-        return to_picture(figure, self._said(levels))
-
-    def _part(self, mu: float) -> float:
-        """Return the percent of the limit, in squares."""
-        return 100.0 * (mu / self.account.allowed.mu) ** 2
-
-    def _said(self, levels: Sequence[float]) -> str:
-        """Return the picture in words."""
-        first, early = self.points[0]
-        last, late = self.points[-1]
-        text = (
-            f"In the budget of the most charged participant, {number(levels[0])} % (ε = "
-            f"{number(epsilon_of(early, self.delta))}) was spent after the run that ended on "
-            f"{first:%Y-%m-%d}, {number(levels[-1])} % (ε = "
-            f"{number(epsilon_of(late, self.delta))}) after that of {last:%Y-%m-%d}; the limit is "
-            f"ε = {number(self.account.allowed.epsilon)}."
-        )
-        return f"{text} {self._approved()}" if self.runs else text
-
-
-def ledger_course(
-    ledger: Ledger, account: Account, rows: Iterable[Row], delta: float, now: datetime
-) -> Course:
-    """Follow an account from its first run to the approved ones.
-
-    Parameters
-    ----------
-    rows : iterable of Row
-        Approved studies.
-    delta : float
-        The policy's.
-    """
-    course: list[tuple[datetime, float]] = []
-    for at, mu in ledger.course(account.unit):
-        when = _when(at)
-        if when is not None:
-            course.append((when, mu))
-        elif course:  # with an unreadable time, but also a loss
-            course[-1] = course[-1][0], mu
-    left = [row for row in rows if row.study.privacy.unit in counted(account.unit) and row.left]
-    ahead = compose([account.spent.mu, *(row.price for row in left)])
-    runs = sum(row.left for row in left)
-    return Course(
-        account=account, points=tuple(course), ahead=ahead, runs=runs, delta=delta, now=now
-    )
-
-
-def _when(at: str) -> datetime | None:
-    """Time of a line; None if it is unknown, as in a manually edited ledger."""
-    try:
-        return datetime.fromisoformat(at).astimezone()
-    except (ValueError, OverflowError):
-        return None

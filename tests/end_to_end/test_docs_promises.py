@@ -26,6 +26,7 @@ PROMISING_PAGES = [
     "docs/explanation/ledger.md",
     "docs/explanation/threat-model.md",
     "docs/guides/site.md",
+    "docs/guides/inbox.md",
     "docs/guides/site-data.md",
     "docs/guides/site-operation.md",
     "docs/guides/site-speed.md",

@@ -1,4 +1,4 @@
-"""A site without Prefect: its daily commands work, and what needs Prefect says so."""
+"""A site without Prefect and web server: daily commands work, and what needs more says so."""
 
 import json
 import os
@@ -15,7 +15,8 @@ from tests.support.membership_files import give_scans, papers
 ROOT = Path(__file__).parents[2]
 WITHOUT = """
 import dataclasses, json, sys
-sys.modules.update(dict.fromkeys(("prefect", "fastapi", "sqlalchemy")))
+lacking = ("prefect", "fastapi", "sqlalchemy", "starlette", "uvicorn")
+sys.modules.update(dict.fromkeys(lacking))
 from tests.support.command_line import enter
 print(json.dumps([dataclasses.asdict(enter(*line)) for line in json.load(sys.stdin)]))
 """
@@ -78,3 +79,11 @@ def test_what_needs_prefect_says_so_and_how_to_have_it(place: DemoFolders, tmp_p
         assert "prefect and fastapi and sqlalchemy can't be found; install" in each.err
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "demo").exists()
+
+
+def test_the_inbox_says_what_it_needs_and_the_page_needs_nothing(place: DemoFolders) -> None:
+    here = ("-f", place.site("east"))
+    serve, page = _type(("site-agent", "serve", *here), ("site-agent", "page", *here))
+    assert (serve.code, serve.err.count("\n")) == (1, 1)
+    assert "The inbox needs starlette and uvicorn, which can't be found. Install" in serve.err
+    assert page.code == 0

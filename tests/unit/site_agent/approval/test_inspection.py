@@ -26,12 +26,8 @@ from consortium.privacy.gdp import TWO_READERS, compose, epsilon_of
 from consortium.study.plan import promised_mu
 from consortium.study.reader import read_study
 from site_agent.approval.approval import Terms, approvals, read_papers
-from site_agent.approval.inspection import (
-    Inspection,
-    _who_lacks_what,
-    inspect,
-    say_yes,
-)
+from site_agent.approval.decision import say_yes
+from site_agent.approval.inspection import Inspection, _who_lacks_what, inspect
 from site_agent.data.bids import labels_in
 from site_agent.data.survey import SkippedPerson
 from site_agent.ledger.ledger import Charge, Ledger

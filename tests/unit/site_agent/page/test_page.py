@@ -14,7 +14,7 @@ from consortium.engine.clock import WaitFile
 from consortium.errors import LedgerError, OutputError
 from consortium.membership.keys import load_identity
 from consortium.privacy.gdp import compose, epsilon_of, mu_of
-from site_agent.approval.approval import approvals
+from site_agent.approval.approval import Terms, approvals, approve
 from site_agent.config import SiteConfig
 from site_agent.layout import ENDED, LEDGER, STORE
 from site_agent.ledger.held_runs import held_runs
@@ -24,7 +24,9 @@ from site_agent.policy.policy import Policy
 from site_agent.run.message_store import MessageStore
 from site_agent.run.site_log import LogLines, read_log_lines
 from tests.support.html_page import Page
+from tests.support.inbox_client import receive_study
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit
+from tests.support.membership_files import PLAIN, papers
 from tests.support.site_pages import EVIL, NOW, PEOPLE, hostile_page, hostile_site
 
 
@@ -198,3 +200,23 @@ def test_a_place_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     folder = hostile_site(tmp_path)
     with pytest.raises(OutputError, match="can't be written"):
         write_site_page(folder, NOW, folder / LEDGER / "site.html")
+
+
+def test_a_study_that_waits_is_shown_with_the_command_to_copy(tmp_path: Path) -> None:
+    place, _ = papers(tmp_path, f"title: {EVIL!r}\n{PLAIN}")
+    folder = place.site("east")
+    assert "Waiting for your decision" not in _words(write_site_page(folder, NOW))
+    receive_study(place)
+    path = write_site_page(folder, NOW)
+    words = _words(path)
+    studies = folder.resolve() / "studies"
+    command = f"site-agent approve {studies}/study.yaml --roster {studies}/roster.yaml -f {folder}"
+    assert command in words
+    assert "A run costs ε ≤ 8 and protects each participant" in words
+    assert EVIL not in path.read_text(encoding="utf-8")
+    approve(folder, "east", load_identity(folder), *_received(studies), Terms(1))
+    assert "Waiting for your decision" not in _words(write_site_page(folder, NOW))
+
+
+def _received(studies: Path) -> tuple[Path, Path]:
+    return studies / "study.yaml", studies / "roster.yaml"
