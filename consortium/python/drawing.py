@@ -50,6 +50,10 @@ class Drawable(Protocol):
         """Whether each map stands out."""
 
     @property
+    def names_(self) -> Sequence[str]:
+        """Names of the maps; may be empty."""
+
+    @property
     def expected_(self) -> Sequence[float]:
         """Expected correlation of each; may be empty."""
 
@@ -186,7 +190,8 @@ def _volume(image: Nifti1Image, which: int) -> NDArray[Any]:
 def _heading(result: Drawable, which: int) -> str:
     expected = result.expected_
     expectation = f", expected correlation {number(expected[which])}" if expected else ""
-    return f"component {which + 1}{expectation}"
+    name = result.names_[which] if result.names_ else ""
+    return f"component {which + 1}{f': {name}' if name else ''}{expectation}"
 
 
 def _sentence(text: str) -> Figure:

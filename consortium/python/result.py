@@ -138,6 +138,16 @@ class StudyResult:
         return tuple(bool(each) for each in flags) if flags else (True,) * count
 
     @property
+    def names_(self) -> tuple[str, ...]:
+        """Names of the components: of a network that the study names, or of the peak's region.
+
+        Empty text for a component without a name, and an empty tuple if none has one.
+        """
+        if not self._names_of_components:
+            return ()
+        return tuple(str(name) for name in self._components.about.get("Names", ()))
+
+    @property
     def expected_(self) -> tuple[float, ...]:
         """Expected correlation of each component with the component without noise.
 

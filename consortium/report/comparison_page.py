@@ -116,8 +116,8 @@ def _pair(
 ) -> tuple[str, str, str, str, str]:
     expected = (_expected(first, pair.first), _expected(second, pair.second))
     names = (
-        f"{number} {regions.get(number, '')}".rstrip()
-        for number, regions in zip((pair.first, pair.second), matching.regions, strict=True)
+        f"{number} {known.get(number, '')}".rstrip()
+        for number, known in zip((pair.first, pair.second), matching.names, strict=True)
     )
     one, other = names
     return (one, other, f"{pair.correlation:.2f}".replace("-", "−"), *expected)

@@ -157,10 +157,13 @@ def templates(
 ) -> None:
     """Write the components that were found as templates of a next study; it costs no privacy."""
     from consortium.report.as_templates import write_templates
+    from consortium.space.atlas import table_of
     from consortium.space.templates import DENSE
 
     kept = write_templates(folder, file)
     out.print(f"{file} contains the components {', '.join(map(str, kept))} of {folder}.")
+    if table_of(file).exists():
+        out.print(f"{table_of(file)} has their names.")
     out.print(f"For networks that differ from these, name it as analysis.templates: {file.name}.")
     if not file.name.endswith(DENSE):
         out.print(

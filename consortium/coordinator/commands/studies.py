@@ -121,6 +121,7 @@ def new_study_command(
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster
     from consortium.membership.signed_study import sign_study
+    from consortium.space.atlas import read_names, table_of
 
     answers["name"] = answers["name"] or study.stem
     if detected is not None:
@@ -139,6 +140,9 @@ def new_study_command(
     for line in what_was_read(answers):
         out.print(line)
     out.print(f"{study} is written. 'consortium plan' forecasts its result and privacy loss.")
+    for file in (study.parent / view.maps_file for view in made.features if view.maps_file):
+        names = ", ".join(read_names(table_of(file)).values())
+        out.print(f"{table_of(file)} names the networks for the report: {names}. Edit names there.")
     _preview(made, study, planned=answers["subjects"] is not None)
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
