@@ -8,6 +8,7 @@ from rich.table import Table
 from consortium.algorithms.base import Expectation
 from consortium.algorithms.base import Table as ResultTable
 from consortium.base.formatting import count, moment, number
+from consortium.coordinator.approvals import SiteApproval
 from consortium.coordinator.run_folder import RunStatus
 from consortium.privacy.audit import AuditRow
 from consortium.privacy.loss import boost_text, printed_loss
@@ -97,6 +98,21 @@ def show_audit(found: list[AuditRow], out: Console) -> None:
         )
         table.add_row(*cells)
     out.print(table)
+
+
+def show_approvals(approvals: Sequence[SiteApproval], out: Console) -> None:
+    """Print which sites' approvals cover the next run, and how long the others are awaited."""
+    approved = sum(each.approved for each in approvals)
+    out.print(f"Approvals of {approved} of {count(len(approvals), 'site')} cover the next run.")
+    awaited = [each for each in approvals if not each.approved]
+    if not awaited:
+        return
+    table = Table("awaited", "for", "why")
+    for each in awaited:
+        days = "–" if each.days is None else count(each.days, "day")
+        table.add_row(each.site, days, each.reason.removeprefix(f"{each.site} "))
+    out.print(table)
+    out.print("'consortium remind' writes a mail to each of them.")
 
 
 def show_status(standing: RunStatus, out: Console) -> None:

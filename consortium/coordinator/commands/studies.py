@@ -404,7 +404,7 @@ def deploy_command(
         deploy(record, due, on_demand=on_demand, again=timedelta(hours=again))
         return
     reasons = not_covered(record, _today())
-    out.print("\n".join(reasons) or "Enough approvals cover the next run.")
+    out.print("\n".join(reasons.values()) or "Enough approvals cover the next run.")
     if reasons:
         raise SystemExit(1)
 
