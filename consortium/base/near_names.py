@@ -33,6 +33,33 @@ _SHORT = 2
 """Letters of a word that counts only where no other letter precedes or follows it."""
 
 
+_LISTED = 12
+"""Names that an error lists."""
+
+
+def known_names(name: str, names: Sequence[str]) -> str:
+    """Return the end of an error about an unknown name: those that exist, and the nearest one.
+
+    Examples
+    --------
+    >>> known_names("Age", ["sex", "age"])
+    "There are 'sex' and 'age'. Did you mean 'age'?"
+    """
+    if not names:
+        return "There are none."
+    shown = [f"'{each}'" for each in names[:_LISTED]]
+    shown += [f"{len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    some = f"{', '.join(shown[:-1])} and {shown[-1]}" if shown[1:] else shown[0]
+    verb = "are" if len(names) > 1 else "is"
+    return f"There {verb} {some}.{did_you_mean(name, names)}"
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """Return a question for the nearest name, after a space; empty if none is near."""
+    like = nearest_name(name, names)
+    return f" Did you mean '{like}'?" if like is not None else ""
+
+
 def nearest_name(name: str, names: Sequence[str]) -> str | None:
     """Return the name with the most similar spelling, in any letter case.
 

@@ -11,11 +11,13 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 from consortium.base.atomic import write_bytes
+from consortium.base.formatting import count
 from consortium.base.strict_yaml import read_limited
 from consortium.errors import StudyError
 from consortium.exchange.base import Exchange
 from consortium.membership.consent import Consent, read_consents, uncovered_sites
 from consortium.membership.signed_study import SignedStudy, signature_path
+from consortium.study.spec import Study
 
 REMINDER = "reminder.txt"
 
@@ -30,6 +32,12 @@ class SiteApproval:
     """Sentence with the reason if it does not; it begins with the site's name."""
     days: int | None = None
     """Whole days since the study was signed or the approval ended; None if that is unknown."""
+
+
+def approved_sentence(approved: int, study: Study) -> str:
+    """State how many sites' approvals cover the next run, and how many sites it needs."""
+    many = count(len(study.sites), "site")
+    return f"Approvals of {approved} of {many} cover the next run, and {study.fewest} are needed."
 
 
 def site_approvals(

@@ -8,14 +8,14 @@ from rich.table import Table
 from consortium.algorithms.base import Expectation
 from consortium.algorithms.base import Table as ResultTable
 from consortium.base.formatting import count, moment, number
-from consortium.coordinator.approvals import SiteApproval
+from consortium.coordinator.approvals import SiteApproval, approved_sentence
 from consortium.coordinator.run_folder import RunStatus
 from consortium.privacy.audit import AuditRow
 from consortium.privacy.loss import boost_text, printed_loss
 from consortium.report.tables import cell_text
 from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan
-from consortium.study.spec import open_vectors
+from consortium.study.spec import Study, open_vectors
 
 
 def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
@@ -100,10 +100,9 @@ def show_audit(found: list[AuditRow], out: Console) -> None:
     out.print(table)
 
 
-def show_approvals(approvals: Sequence[SiteApproval], out: Console) -> None:
+def show_approvals(study: Study, approvals: Sequence[SiteApproval], out: Console) -> None:
     """Print which sites' approvals cover the next run, and how long the others are awaited."""
-    approved = sum(each.approved for each in approvals)
-    out.print(f"Approvals of {approved} of {count(len(approvals), 'site')} cover the next run.")
+    out.print(approved_sentence(sum(each.approved for each in approvals), study))
     awaited = [each for each in approvals if not each.approved]
     if not awaited:
         return

@@ -66,10 +66,10 @@ def status(
         if not as_json:
             show_status(found, out.console)
     if roster is not None:
-        _, approvals = _approvals(study, roster, place)
+        signed, approvals = _approvals(study, roster, place)
         content["approvals"] = [asdict(each) for each in approvals]
         if not as_json:
-            show_approvals(approvals, out.console)
+            show_approvals(signed.study, approvals, out.console)
     if as_json:
         out.print_json(content)
 

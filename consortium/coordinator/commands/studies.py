@@ -202,11 +202,12 @@ def open_cohort_command(
 
 @app.command(rich_help_panel=STUDIES)
 def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
-    """Sign a study for its sites: this file, this mask, these keys."""
+    """Print a study's forecast and sign it for its sites: this file, this mask, these keys."""
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster
     from consortium.membership.signed_study import sign_study, signature_path
     from consortium.study.nominal import check_participants, differing_sizes
+    from consortium.study.outlook import Outlook
     from consortium.study.reader import read_study
 
     members = read_roster(roster)
@@ -214,7 +215,9 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     members.check_owner(key)  # before a good signature is overwritten
     asked = read_study(study)
     check_participants(asked, str(study))
+    outlook = Outlook(_plan(study, None, None))  # a study that can't be planned is not signed
     signed = sign_study(study, members, key)
+    out.print(next(outlook.sentences()))
     for sentence in differing_sizes(asked, members.participants):
         out.print(f"WARNING: {sentence}")
     sites = ", ".join(signed.study.sites)

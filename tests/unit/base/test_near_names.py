@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consortium.base.near_names import names_differ, nearest_name
+from consortium.base.near_names import known_names, names_differ, nearest_name
 from consortium.views.table import REGIONS
 
 
@@ -41,3 +41,11 @@ def test_names_of_two_things_are_never_advised(wanted: str, there: str) -> None:
 def test_a_name_in_other_letters_is_advised(name: str, sign: str) -> None:
     assert nearest_name(name, [name.upper(), "zzz"]) == name.upper()
     assert nearest_name(name, [name + sign]) == name + sign
+
+
+def test_an_unknown_name_comes_with_those_that_exist_and_the_nearest() -> None:
+    assert known_names("x", []) == "There are none."
+    assert known_names("x", ["age"]) == "There is 'age'."
+    assert known_names("epsilom", ["delta", "epsilon"]).endswith("Did you mean 'epsilon'?")
+    many = [f"c{n}" for n in range(20)]
+    assert known_names("c", many).endswith("'c11' and 8 more.")

@@ -45,7 +45,7 @@ def where(place: DemoFolders) -> tuple[object, ...]:
 def test_status_names_them_with_days_before_any_run(place: DemoFolders) -> None:
     said = enter("consortium", "status", *where(place))
     assert (said.code, said.err) == (0, "")
-    assert "Approvals of 1 of 4 sites cover the next run." in said.out
+    assert "Approvals of 1 of 4 sites cover the next run, and 4 are needed." in said.out
     found = json.loads(enter("consortium", "status", *where(place), "--json").out)["approvals"]
     assert [(each["site"], each["approved"], each["days"]) for each in found] == [
         (SITES[0], True, None),
