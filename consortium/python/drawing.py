@@ -107,15 +107,18 @@ class _Intervals(NamedTuple):
 
 def _intervals(table: DataFrame) -> _Intervals | None:
     """Return a table's entries with their intervals; None if it has none."""
+    from pandas import to_numeric  # only who has a table should pay
+
     for heading in table.columns:
         ends = [f"{heading} {end}" for end in ("low", "high")]
         ends = ["low", "high"] if heading == "effect" else ends
         if "entry" in table and all(end in table for end in ends):
+            # The result's tables are numeric; a caller's own table may also have empty text.
             numbers = (
-                np.array([x if isinstance(x, float) else np.nan for x in table[name]])
+                np.asarray(to_numeric(table[name], errors="coerce"), dtype=np.float64)
                 for name in (heading, *ends)
             )
-            names = [f"{x:g}" if isinstance(x, float) else x for x in table["entry"]]
+            names = [str(x) for x in table["entry"]]
             return _Intervals(heading, names, *numbers)
     return None
 
