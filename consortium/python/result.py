@@ -43,7 +43,7 @@ _MASK = "_mask"
 _MISSING = "n/a"
 _NONE = "–"
 """Cell of a table without a number."""
-_NAMES = {"view", "coefficient", "level", "reference"}
+_NAMES = {"view", "level", "reference"}
 """Columns of names, also if these look like numbers."""
 _NUMERIC = {"integer", "number"}
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -589,7 +589,7 @@ def _is_missing(cell: Any) -> bool:
 
 def _with_names(table: DataFrame) -> list[dict[str, Any]]:
     """Return rows in which names of outcomes and levels are text, also if they are numbers."""
-    names = {*_NAMES, "entry"}
+    names = {*_NAMES, "coefficient", "entry"}
     kept = table.astype(object).where(table.notna(), _MISSING)
     return [
         {str(column): str(cell) if column in names else cell for column, cell in row.items()}
