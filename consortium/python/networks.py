@@ -60,7 +60,7 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         return self
 
     def _as_chosen(self, values: Any, given: Any) -> Any:
-        """Return an array, or each of several, as `set_output` or scikit-learn's setting says."""
+        """Return an array, or each of several, in the type that `set_output` chose."""
         usual = {"transform": get_config()["transform_output"]}
         if getattr(self, "_sklearn_output_config", usual)["transform"] != "pandas":
             return values
