@@ -1,3 +1,4 @@
+from consortium.python.comparison import compare as compare
 from consortium.python.networks import PrivateGroupICA as PrivateGroupICA
 from consortium.python.networks import PrivatePCA as PrivatePCA
 from consortium.python.privacy import Privacy as Privacy

@@ -9,8 +9,8 @@ read.
 
 import logging
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Literal
@@ -42,13 +42,13 @@ class DueRunOutcome:
     """Outcome of a due run, in a sentence that Prefect may show to everyone.
 
     ``absent`` is a failure for lack of sites before anything was asked, so the same date may be
-    tried again. ``low`` gives for a complete study the reasons why no other run would be opened,
-    one sentence for each site.
+    tried again. ``uncovered`` gives a sentence for each site whose approval does not cover the
+    next run, if too few cover it.
     """
 
     kind: Literal["complete", "not opened", "absent", "failed", "cancelled"]
     message: str
-    low: tuple[str, ...] = ()
+    uncovered: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def level(self) -> int:
@@ -92,8 +92,11 @@ def scheduled_study(run_due: RunDue, may_open: bool = False) -> Flow[[str], Stat
         with reporter.at_work():
             outcome = run_due(study, may_open)
             reporter.say(outcome.sentence, outcome.level)
-            if outcome.low:
-                reporter.do(partial(emit, "budget.low", study, {"reasons": list(outcome.low)}))
+            if outcome.uncovered:
+                event = "budget.low" if outcome.kind == "complete" else "approval.awaited"
+                sites = list(outcome.uncovered)
+                told = {"sites": sites, "reasons": list(outcome.uncovered.values())}
+                reporter.do(partial(emit, event, study, told))
         return outcome.state()
 
     return scheduled

@@ -13,10 +13,11 @@ import io
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from consortium.base.near_names import known_names
 from consortium.base.regular_file import regular
 from consortium.errors import TableError
 
@@ -34,6 +35,8 @@ _FIRST_OF_LABELS = re.compile(
 """Names of a first column of labels: of aparcstats2table, asegstats2table, ENIGMA and others."""
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200e\u200f\u2060"))
 _WORD = re.compile(r"[\w.-]+")
+_TABLES = ".tsv", ".csv", ".txt"
+"""Ends of the names of tables."""
 _LONGEST_CELL = (1 << 31) - 1
 
 
@@ -353,7 +356,7 @@ def _not_opened(path: Path, error: OSError) -> TableError:
             path,
             "absent",
             "a table is required here, and no file has this name. Put it there, or "
-            "correct its name.",
+            f"correct its name.{_tables_beside(path)}",
         )
     return TableError(
         path,
@@ -361,6 +364,18 @@ def _not_opened(path: Path, error: OSError) -> TableError:
         f"the table must be readable, and opening it fails "
         f"({error.strerror or 'input error'}). Check its rights and its disk.",
     )
+
+
+def _tables_beside(path: Path) -> str:
+    """Return the tables in the folder of a missing one, in a sentence after a space, or nothing.
+
+    Tables of a single participant are left out.
+    """
+    with suppress(OSError):
+        names = [each.name for each in sorted(path.parent.iterdir()) if each.suffix in _TABLES]
+        names = [name for name in names if not name.startswith("sub-")]
+        return f" Tables there: {known_names(path.name, names)}" if names else ""
+    return ""
 
 
 def _has_digit(text: str) -> bool:

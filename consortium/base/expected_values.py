@@ -59,6 +59,18 @@ def field_place(
     return FieldPlace(".".join(path), expected)
 
 
+def field_names(
+    model: type[BaseModel], loc: Sequence[int | str], parts: Mapping[str, type[BaseModel]]
+) -> list[str]:
+    """Return the names of the fields that a mapping at a place may have.
+
+    Parameters are those of `field_place`.
+    """
+    kinds = _members(field_place(model, loc, parts).expected)
+    models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return list(dict.fromkeys(name for each in models for name in each.model_fields))
+
+
 def expected_value(annotation: Any) -> str:
     """State all kinds of value that an annotation allows, with their limits.
 

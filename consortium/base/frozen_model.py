@@ -19,7 +19,14 @@ from pydantic import (
     ValidationError,
 )
 
-from consortium.base.expected_values import FieldPlace, expected_value, field_place, given_value
+from consortium.base.expected_values import (
+    FieldPlace,
+    expected_value,
+    field_names,
+    field_place,
+    given_value,
+)
+from consortium.base.near_names import did_you_mean
 
 _KIND = re.compile(r"\w+_(type|parsing)|int_from_float|none_required|literal_error")
 """Types of errors about values of another kind."""
@@ -152,7 +159,9 @@ def first_problem(
     kind = problem["type"]
     field = place.path
     if kind == "extra_forbidden":
-        return f"field '{field[:_MOST_NAME]}' is unknown; remove it or correct its name."
+        *above, name = problem["loc"]
+        like = did_you_mean(str(name)[:_MOST_NAME], field_names(model, above, parts or {}))
+        return f"field '{field[:_MOST_NAME]}' is unknown; remove it or correct its name.{like}"
     if kind == "missing":
         return f"field '{field}' is missing; add it."
     if text := _own_words(problem):

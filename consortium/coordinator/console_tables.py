@@ -8,13 +8,14 @@ from rich.table import Table
 from consortium.algorithms.base import Expectation
 from consortium.algorithms.base import Table as ResultTable
 from consortium.base.formatting import count, moment, number
+from consortium.coordinator.approvals import SiteApproval, approved_sentence
 from consortium.coordinator.run_folder import RunStatus
 from consortium.privacy.audit import AuditRow
 from consortium.privacy.loss import boost_text, printed_loss
 from consortium.report.tables import cell_text
 from consortium.study.outlook import HEADS, Outlook
 from consortium.study.plan import Plan
-from consortium.study.spec import open_vectors
+from consortium.study.spec import Study, open_vectors
 
 
 def show_plan(made: Plan, out: Console, *, details: bool = False) -> None:
@@ -97,6 +98,20 @@ def show_audit(found: list[AuditRow], out: Console) -> None:
         )
         table.add_row(*cells)
     out.print(table)
+
+
+def show_approvals(study: Study, approvals: Sequence[SiteApproval], out: Console) -> None:
+    """Print which sites' approvals cover the next run, and how long the others are awaited."""
+    out.print(approved_sentence(sum(each.approved for each in approvals), study))
+    awaited = [each for each in approvals if not each.approved]
+    if not awaited:
+        return
+    table = Table("awaited", "for", "why")
+    for each in awaited:
+        days = "–" if each.days is None else count(each.days, "day")
+        table.add_row(each.site, days, each.reason.removeprefix(f"{each.site} "))
+    out.print(table)
+    out.print("'consortium remind' writes a mail to each of them.")
 
 
 def show_status(standing: RunStatus, out: Console) -> None:

@@ -164,8 +164,8 @@ def last_date(folder: Path, record: ScheduledStudy) -> datetime | None:
     return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
-def not_covered(record: ScheduledStudy, today: date) -> list[str]:
-    """State why the next run would not be opened, one sentence a site; empty if it would be.
+def not_covered(record: ScheduledStudy, today: date) -> dict[str, str]:
+    """State why the next run would not be opened, a sentence by site; empty if it would be.
 
     It is opened if the approvals of at least the minimum number of sites cover it. Raises
     ConsortiumError if a file or the exchange can't be used, or the study is not the one that was
@@ -174,8 +174,8 @@ def not_covered(record: ScheduledStudy, today: date) -> list[str]:
     signed = _signed(record)
     exchange = record.open_exchange()
     study = signed.study
-    missing = [*uncovered_sites(exchange, study, signed.keys, today).values()]
-    return missing if len(study.sites) - len(missing) < study.fewest else []
+    missing = uncovered_sites(exchange, study, signed.keys, today)
+    return missing if len(study.sites) - len(missing) < study.fewest else {}
 
 
 def unfinished_output(record: ScheduledStudy) -> Path | None:
@@ -303,27 +303,29 @@ class DueRuns:
         if folder is None:
             reasons = not_covered(scheduled, self.today())
             if reasons:
-                return self._not_opened(study, " ".join(reasons))
+                return self._not_opened(study, " ".join(reasons.values()), reasons)
             folder = fresh_folder(scheduled)
         try:
             run_study(scheduled.files(folder), self.clock, self.console)
         except AbsentError:
             (folder / RECORD).unlink(missing_ok=True)  # its date and its folder are free again
             raise
-        low = self._uncovered(scheduled)
-        return DueRunOutcome("complete", f"Run {folder.name} is complete.", low)
+        done = f"Run {folder.name} is complete."
+        return DueRunOutcome("complete", done, self._uncovered(scheduled))
 
-    def _not_opened(self, study: str, why: str) -> DueRunOutcome:
+    def _not_opened(
+        self, study: str, why: str, uncovered: Mapping[str, str] | None = None
+    ) -> DueRunOutcome:
         self.console.log(f"{study}: not opened: {why}", markup=False)
-        return DueRunOutcome("not opened", why)
+        return DueRunOutcome("not opened", why, uncovered or {})
 
-    def _uncovered(self, scheduled: ScheduledStudy) -> tuple[str, ...]:
+    def _uncovered(self, scheduled: ScheduledStudy) -> Mapping[str, str]:
         """Return why the next run would not be opened; errors of the check go only to the log."""
         try:
-            return tuple(not_covered(scheduled, self.today()))
+            return not_covered(scheduled, self.today())
         except ConsortiumError as error:
             self.console.log(str(error), markup=False)
-            return ()
+            return {}
 
 
 def deploy(

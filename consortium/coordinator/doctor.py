@@ -11,6 +11,7 @@ from pathlib import Path
 
 from consortium.base.checkup import Check, Surroundings, disk, prefect_server, run_check, software
 from consortium.base.formatting import count
+from consortium.coordinator.approvals import approved_sentence
 from consortium.exchange.address import open_exchange
 from consortium.exchange.checkup import check_probe, compared_clock, directory_of
 from consortium.exchange.modes import shared_directory
@@ -108,5 +109,5 @@ def _approvals(office: CoordinatorParts, path: Path, today: date) -> Check:
     if not missing:
         return Check("approvals", "ok", "Every site's approval covers the next run.")
     approved = len(study.sites) - len(missing)
-    message = f"Approvals of {approved} of {count(len(study.sites), 'site')} cover the next run."
+    message = approved_sentence(approved, study)
     return Check("approvals", "warn", message, " ".join(missing.values()))

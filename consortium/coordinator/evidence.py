@@ -67,15 +67,24 @@ def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
         place / STUDY_FILE: study_file,
         signature_path(place / STUDY_FILE): signature_path(study_file),
     }
-    copies |= {place / name: study_file.parent / name for name in named_files(study)}
+    named = named_files(study, study_file.parent)
+    copies |= {place / name: study_file.parent / name for name in named}
     for target, source in copies.items():
         write_bytes(target, _read(source))
 
 
-def named_files(study: Study) -> tuple[str, ...]:
-    """Return the files that a study file names, with the tables of those that have one."""
+def named_files(study: Study, folder: Path) -> tuple[str, ...]:
+    """Return the files that a study file names, with the tables of those that have one.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the study file. Maps of a view have a table of names only if it is there.
+    """
     paths = [Path(name) for name in (study.report.atlas, study.report.networks) if name]
     paths += [table_of(path) for path in paths]
+    maps = [Path(view.maps_file) for view in study.features if view.maps_file]
+    paths += [table for table in map(table_of, maps) if (folder / table).is_file()]
     known = (study.data.mask, study.data.atlas, *study.map_files, *map(Path.as_posix, paths))
     return tuple(dict.fromkeys(name for name in known if name and name != "template"))
 

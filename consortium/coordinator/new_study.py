@@ -135,7 +135,8 @@ def new_study(
     ----------
     algorithm : str
         One of `DRAFTS`. A glm with ``components``, the output folder of a run, compares the
-        strengths of its networks: their maps are written next to the file.
+        strengths of its networks: their maps and a table of their names are written next to the
+        file.
     given : mapping of str to str
         Known answers, by the names of `QUESTIONS`.
     ask : callable, optional
@@ -163,6 +164,7 @@ def _of_networks(
     """Write a glm of the networks that a run found, prepared as they were."""
     from consortium.coordinator.evidence import STUDY_FILE, STUDY_FOLDER
     from consortium.report.as_templates import write_templates
+    from consortium.space.atlas import table_of
     from consortium.verification.record import EVIDENCE
 
     found = folder / EVIDENCE / STUDY_FOLDER / STUDY_FILE
@@ -184,6 +186,7 @@ def _of_networks(
         view="networks",
         first=first.study,
         maps=maps.name,
+        names=table_of(maps).name,
         data=first.data.model_dump(mode="json", exclude_unset=True),
         **_answers(_NETWORKS, answers, ask),
     )

@@ -1,18 +1,29 @@
 """Progress of a run and the awaited sites: live on a terminal, in plain lines elsewhere."""
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.text import Text
 
 from consortium.base.formatting import moment
 from consortium.engine.clock import Waiting, read_waiting
 from consortium.errors import OutputError, printable
 
+_LONGEST_RUN = 30 * 86_400.0  # s; the estimate is of all rounds, as one may take hours
 _MOST_SITES = 12  # that are shown line by line
 
 
@@ -58,13 +69,31 @@ class PersonsBar:
         self._progress.__exit__(None, None, None)
 
 
+class _TimeLeft(ProgressColumn):
+    """An estimate of the time left, from the time of the rounds of this start so far."""
+
+    def render(self, task: Task) -> Text:
+        """Return the estimate; empty before the second round and at the end."""
+        left = task.time_remaining
+        if not left:
+            return Text("")
+        return Text(f"about {timedelta(seconds=math.ceil(left))} left")
+
+
 class _WithWaits(Progress):
     """The bar, and below it a line for each site that is awaited, with the seconds it has left."""
 
     def __init__(self, console: Console, folder: Path | None) -> None:
         self._folder = folder if console.is_terminal else None
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-        super().__init__(*columns, TimeElapsedColumn(), console=console, refresh_per_second=4)
+        super().__init__(
+            *columns,
+            TimeElapsedColumn(),
+            _TimeLeft(),
+            console=console,
+            refresh_per_second=4,
+            speed_estimate_period=_LONGEST_RUN,
+        )
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """Return the bar, and the sites for which the centre waits."""

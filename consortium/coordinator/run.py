@@ -1,6 +1,6 @@
 """The command ``run``: from files to a finished study."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -17,6 +17,7 @@ from consortium.coordinator.progress_bar import RoundsBar, tell_plainly
 from consortium.coordinator.run_folder import claim_run
 from consortium.engine.centre import Centre
 from consortium.engine.clock import Cancellation, Clock
+from consortium.engine.closing import read_end
 from consortium.engine.session import Round
 from consortium.errors import StudyError
 from consortium.exchange import Exchange, open_exchange
@@ -26,11 +27,14 @@ from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.opened_study import open_signed
 from consortium.report.legend import read_legend
-from consortium.report.privacy_report import PrivacyReport
+from consortium.report.privacy_report import PrivacyReport, read_privacy_report
 from consortium.report.statement import statement
 from consortium.study.plan import Plan
+from consortium.verification.record import EVIDENCE, PUBLISHED
 from flows import need_prefect
 from flows.outputs import Outputs, PublishedTexts
+
+_REPORT = "privacy_report.json"
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,15 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     opened = open_signed(signed)
     legend = read_legend(opened)
     exchange = files.open_exchange()
-    with only_one(files.out), RoundsBar(console, files.out) as shown:
+    with only_one(files.out):
         record = claim_run(files.out, study, exchange, keys, files.resumed)
+        if _is_published(files.out, exchange, record.run, keys):
+            console.print(
+                f"{record.run} is finished, and {files.out} has its result: nothing is computed "
+                "or charged. For another run choose a new folder with --out.",
+                soft_wrap=True,
+            )
+            return read_privacy_report(files.out / _REPORT)
         context = opened.context(record.run)
         tell = partial(console.log, markup=False)  # sites' words are among its lines
         order = Cancellation()
@@ -90,7 +101,15 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
         centre.on_wait(partial(tell_plainly, console))
         centre.on_absence(lambda: uncovered_sites(exchange, study, keys, datetime.now(UTC).date()))
         publisher = Publisher(files.out, opened, legend=legend)
-        return _run_flow(centre, publisher, files, shown, order)
+        with RoundsBar(console, files.out) as shown:
+            return _run_flow(centre, publisher, files, shown, order)
+
+
+def _is_published(out: Path, exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> bool:
+    """Return whether a run is complete and all its files are written, the signature the last."""
+    end = read_end(exchange, run, keys)
+    files = (out / _REPORT, out / EVIDENCE / PUBLISHED)
+    return end is not None and end.complete and all(path.exists() for path in files)
 
 
 def _run_flow(

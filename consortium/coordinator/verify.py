@@ -185,7 +185,8 @@ class Checkup:
         """Return the files that are checked by signatures and digests."""
         own = [names.ANNOUNCED, names.STARTED, names.KEYS, names.PLAN, names.CLOSED]
         own += [f"{names.ATTESTED}/{site}" for site in study.sites]
-        papers = (STUDY_FILE, signature_path(Path(STUDY_FILE)).name, *named_files(study))
+        named = named_files(study, self.folder / evidence_path(STUDY_FOLDER))
+        papers = (STUDY_FILE, signature_path(Path(STUDY_FILE)).name, *named)
         own += [f"{STUDY_FOLDER}/{name}" for name in papers]
         files = set(map(evidence_path, own))
         record = read_run(self.folder)

@@ -33,9 +33,9 @@ class Names:
         """Return the name of a site's notice that it loads its data, or of their folder."""
         return f"runs/{self.run}/loading" + (f"/{site}" if site else "")
 
-    def present(self, site: str) -> str:
-        """Return the name of a site's notice that it is present, with its data loaded."""
-        return f"runs/{self.run}/present/{site}"
+    def present(self, site: str | None = None) -> str:
+        """Return the name of a site's notice that its data are loaded, or of their folder."""
+        return f"runs/{self.run}/present" + (f"/{site}" if site else "")
 
     def start(self) -> str:
         """Return the name of the centre's list of the sites with which the run starts."""

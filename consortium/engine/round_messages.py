@@ -140,17 +140,20 @@ class RoundMessages:
 
 def not_started(mail: Mailbox, missing: Sequence[str]) -> AbsentError:
     """Name the missing sites without which a run does not start, before any query."""
-    timing = mail.context.study.timing
+    study = mail.context.study
+    timing = study.timing
+    here = len(study.sites) - len(missing)
+    needed = f"{here} of {study.fewest} needed sites are there."
     mail.notices.look_for_approvals()
     slow = [s for s in missing if s in mail.notices.loading and s not in mail.notices.refused]
     if not slow or timing.ready <= timing.join:
-        return AbsentError(str(shortage(mail, missing, "not there", timing.join)))
+        return AbsentError(f"{shortage(mail, missing, 'not there', timing.join)} {needed}")
     rest = [site for site in missing if site not in slow]
     others = f"{shortage(mail, rest, 'not there', timing.join)} " if rest else ""
     return AbsentError(
         f"{others}{', '.join(slow)}: still loading after {timing.ready:g} s; nothing was asked "
         "and nothing is charged, so raise timing.ready, or run the study again when "
-        "'site-agent status' says there that it is ready."
+        f"'site-agent status' says there that it is ready. {needed}"
     )
 
 

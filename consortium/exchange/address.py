@@ -88,5 +88,6 @@ def _sftp(url: SplitResult, credentials: Path | None) -> Exchange:
 
 def _not_installed(extra: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{extra}:// exchanges need more packages; run 'pip install \"cape-consortium[{extra}]\"'."
+        f"{extra}:// exchanges require packages that are not in requirements.txt of a release. "
+        f"Install its requirements-all.txt, or run 'pip install \"cape-consortium[{extra}]\"'."
     )

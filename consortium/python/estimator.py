@@ -12,14 +12,18 @@ else is as at a site and a centre with the scheme ``local``.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from consortium.base.formatting import count
@@ -118,6 +122,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         columns: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         """Plan, charge, release, and store only released values."""
+        _warn_of_steps(self)
         table = given if isinstance(given, ParticipantTable) else None
         with scratch_folder() as scratch:
             study = self._study(scratch, table)
@@ -218,6 +223,36 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             )
 
     _charged: tuple[Privacy, ...] = ()
+
+
+def _warn_of_steps(estimator: PrivateEstimator) -> None:
+    """Warn if a pipeline that calls `fit` has earlier steps that learn without noise.
+
+    scikit-learn does not tell a step about its pipeline, so the calls are looked through.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        pipeline = frame.f_locals.get("self")
+        if isinstance(pipeline, Pipeline):
+            names = [*_learning(pipeline, estimator)]
+            if names:
+                warnings.warn(
+                    f"The pipeline's steps {', '.join(names)} learn from the participants without "
+                    "noise, so what it returns is not private, although this fit is. Fit them on "
+                    "public data, or state their numbers.",
+                    stacklevel=5,
+                )
+            return
+        frame = frame.f_back
+
+
+def _learning(pipeline: Pipeline, last: PrivateEstimator) -> Iterator[str]:
+    """Yield the names of the steps before one that learn from data and are not private."""
+    for name, step in pipeline.steps:
+        if step is last or isinstance(step, PrivateEstimator):
+            return
+        if step not in (None, "passthrough") and get_tags(step).requires_fit:
+            yield f"'{name}'"
 
 
 def _joined(name: str, own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:

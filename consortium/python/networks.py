@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -24,6 +25,51 @@ if TYPE_CHECKING:
 
 class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """An analysis of series whose result is a set of maps."""
+
+    _sklearn_output_config: dict[str, str]
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        # scikit-learn would wrap `transform`, but can't wrap a list of series.
+        super().__init_subclass__(**{**more, "auto_wrap_output_keys": None})
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns of `transform`, such as 'privatepca0'.
+
+        Parameters
+        ----------
+        input_features : None
+            Not used.
+        """
+        del input_features
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{k}" for k in range(self.n_components_)], dtype=object)
+
+    def set_output(self, *, transform: Literal["default", "pandas"] | None = None) -> Self:
+        """Choose the type of what `transform` returns.
+
+        Parameters
+        ----------
+        transform : {'default', 'pandas'}, optional
+            Arrays, or pandas.DataFrames with the names of `get_feature_names_out`. For a list of
+            series each becomes one (default: leave the choice unchanged).
+        """
+        if transform is not None:
+            if transform not in ("default", "pandas"):
+                raise ValueError(f"transform must be 'default' or 'pandas', got {transform!r}.")
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def _as_chosen(self, values: Any, given: Any) -> Any:
+        """Return an array, or each of several, in the type that `set_output` chose."""
+        usual = {"transform": get_config()["transform_output"]}
+        if getattr(self, "_sklearn_output_config", usual)["transform"] != "pandas":
+            return values
+        from pandas import DataFrame as Frame  # only who asks for it should pay
+
+        names = self.get_feature_names_out()
+        if isinstance(values, list):
+            return [Frame(each, columns=names) for each in values]
+        return Frame(values, columns=names, index=getattr(given, "index", None))
 
     @property
     def components_img_(self) -> nib.Nifti1Image | SurfaceImage:
@@ -69,13 +115,13 @@ class _Components(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         self._fit(X)
         return self
 
-    def transform(self, X: Any) -> list[NDArray[np.float64]]:
+    def transform(self, X: Any) -> Any:
         """Return time series of the released maps in given series; as private as these.
 
         See `StudyResult.transform`.
         """
         check_is_fitted(self, "result_")
-        return self.result_.transform(X)
+        return self._as_chosen(self.result_.transform(X), X)
 
 
 @dataclass(eq=False, repr=False)
@@ -333,7 +379,7 @@ class PrivatePCA(_Components):
         checked = validate_data(self, X, dtype=np.float64, reset=False)
         low, high = self.limits or (-1.0, 1.0)
         scaled = 2.0 * (np.clip(checked, low, high) - low) / (high - low) - 1.0
-        return scaled @ self.components_.T
+        return self._as_chosen(scaled @ self.components_.T, X)
 
     def _own(self, table: ParticipantTable | None) -> tuple[dict[str, Any], dict[str, Any]]:
         fields = {} if table is None else {"features": [table.view("x")]}

@@ -11,6 +11,7 @@ import nibabel as nib
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from consortium.base.near_names import known_names
 from consortium.errors import DataError, NotReleasedError, StudyError
 from consortium.python.estimator import HERE, PrivateEstimator
 from consortium.python.scratch import (
@@ -201,7 +202,8 @@ class PrivateGLM(PrivateEstimator):
         if is_table(X):
             lacking = [name for name in self.columns if name not in X]
             if lacking:
-                raise DataError(f"The design has no column '{lacking[0]}'; add it.")
+                known = known_names(lacking[0], list(map(str, X)))
+                raise DataError(f"The design has no column '{lacking[0]}'. {known}")
             return {name: list(X[name]) for name in self.columns}
         checked = validate_data(self, X, dtype=None, ensure_min_samples=2)
         if checked.shape[1] != len(self.columns):

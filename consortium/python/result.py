@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import math
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consortium.algorithms import REGISTRY
+from consortium.algorithms.findings import WITHHELD
 from consortium.base.atomic import DAMAGED
+from consortium.base.formatting import count
 from consortium.errors import DataError, NotReleasedError, OutputError
 from consortium.python.privacy import Privacy, privacy_of
 from consortium.python.scratch import is_surface
@@ -37,6 +41,12 @@ _COMPONENTS = "_components"
 _ERRORS = "_stat-stderr"
 _MASK = "_mask"
 _MISSING = "n/a"
+_NONE = "–"
+"""Cell of a table without a number."""
+_NAMES = {"view", "level", "reference"}
+"""Columns of names, also if these look like numbers."""
+_NUMERIC = {"integer", "number"}
+_INTEGER = re.compile(r"-?\d{1,18}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +65,7 @@ class ReleasedImage:
     about: Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StudyResult:
     """The released values of a study.
 
@@ -113,6 +123,32 @@ class StudyResult:
     mask: nib.Nifti1Image | None = None
     bare: str | None = None
 
+    def __repr__(self) -> str:
+        """Return a line with the privacy loss and the numbers of images and tables."""
+        parts = (count(len(self.images), "image"), count(len(self.tables), "table"))
+        return f"<StudyResult: {', '.join(parts)}; {self.privacy}>"
+
+    def _repr_html_(self) -> str:
+        """Return the result for a notebook: privacy loss, maps, images and tables by name."""
+        lines = [("privacy loss", str(self.privacy))]
+        if self.found_:
+            names = self.names_ or ("",) * len(self.found_)
+            each = zip(range(1, len(names) + 1), names, self.found_, strict=True)
+            maps = ", ".join(f"{k} {name}".strip() for k, name, found in each if found)
+            seen = f"{sum(self.found_)} of {len(names)}"
+            lines.append(("maps found", f"{seen}: {maps}" if maps else seen))
+        lines += [("image", key) for key in self.images]
+        lines += [
+            ("table", f"{name}: {count(len(table), 'row')}, {', '.join(map(str, table.columns))}")
+            for name, table in self.tables.items()
+        ]
+        rows = (
+            f'<tr><th style="text-align:left">{what}</th>'
+            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+            for what, text in lines
+        )
+        return f"<table>{''.join(rows)}</table>"
+
     @property
     def components_img_(self) -> nib.Nifti1Image | SurfaceImage:
         """Component maps, 4-D with one volume for each, or on a mesh with one column for each.
@@ -136,6 +172,16 @@ class StudyResult:
         flags = self._components.about.get("Found")
         count = self.components_img_.shape[-1]
         return tuple(bool(each) for each in flags) if flags else (True,) * count
+
+    @property
+    def names_(self) -> tuple[str, ...]:
+        """Names of the components: of a network that the study names, or of the peak's region.
+
+        Empty text for a component without a name, and an empty tuple if none has one.
+        """
+        if not self._names_of_components:
+            return ()
+        return tuple(str(name) for name in self._components.about.get("Names", ()))
 
     @property
     def expected_(self) -> tuple[float, ...]:
@@ -237,8 +283,7 @@ class StudyResult:
         from consortium.report.coefficients import released_coefficients
 
         single, errors = (
-            _with_names(self._table(name).fillna(_MISSING))
-            for name in ("coefficients", "coefficientserrors")
+            _with_names(self._table(name)) for name in ("coefficients", "coefficientserrors")
         )
         asked = Refit(
             formula=formula,
@@ -477,14 +522,17 @@ def read_result_table(path: Path) -> DataFrame:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             heads, *rows = csv.reader(file, delimiter="\t")
-            cells = [[_number(x, x) for x in row] for row in rows]
-            return data_frame(heads, cells)
+            return data_frame(heads, rows)
     except (OSError, ValueError, csv.Error) as error:
         raise OutputError(f"{path} is damaged; copy the folder again.") from error
 
 
 def data_frame(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> DataFrame:
-    """Return a table of rows, in which n/a is a missing value; a column of numbers is of floats.
+    """Return a table of rows in which n/a is a missing value.
+
+    A column of integers or of other numbers has this type. If numbers of a column are withheld,
+    they are missing values, and a column ``state`` after it has the word. A column of names is of
+    text.
 
     Raises
     ------
@@ -493,20 +541,59 @@ def data_frame(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> DataFrame
     """
     import pandas as pd  # costs half a second, which only who has tables should pay
 
-    cells = [[math.nan if cell == _MISSING else cell for cell in row] for row in rows]
-    columns = list(zip(*cells, strict=True)) if rows else [()] * len(heads)
-    return pd.DataFrame({head: list(x) for head, x in zip(heads, columns, strict=True)})
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
+    found: dict[str, Any] = {}
+    for head, cells in zip(heads, columns, strict=True):
+        kept = [None if _is_missing(cell) else cell for cell in cells]
+        words = {cell for cell in kept if isinstance(cell, str) and _number(cell, None) is None}
+        if not kept or all(cell is None for cell in kept):
+            found[head] = pd.Series([math.nan] * len(kept), dtype=float)
+        elif head in _NAMES or words - {WITHHELD} or (words and not _NUMERIC & {*map(_kind, kept)}):
+            texts = [cell if cell is None or isinstance(cell, str) else str(cell) for cell in kept]
+            found[head] = pd.Series([math.nan if cell is None else cell for cell in texts])
+        else:
+            found[head] = _numbers(kept)
+            if words and (state := f"{head} state") not in heads:
+                found[state] = [WITHHELD if cell in words else "reported" for cell in kept]
+    return pd.DataFrame(found)
+
+
+def _numbers(cells: Sequence[Any]) -> Any:
+    """Return a column of numbers: of integers if all are, with missing values."""
+    import pandas as pd
+
+    values = [_number(cell, None) for cell in cells]
+    kinds = {_kind(cell) for cell in cells if cell is not None}
+    if kinds == {"integer"}:
+        whole = [None if cell is None else int(cell) for cell in cells]
+        return pd.Series(whole, dtype="Int64" if None in whole else "int64")
+    return pd.Series([math.nan if value is None else value for value in values], dtype=float)
+
+
+def _kind(cell: Any) -> str:
+    """Return whether a cell is an integer, another number or a word."""
+    if isinstance(cell, str):
+        return (
+            "integer"
+            if _INTEGER.fullmatch(cell)
+            else "word"
+            if _number(cell, None) is None
+            else "number"
+        )
+    return "integer" if isinstance(cell, int) else "number" if isinstance(cell, float) else "word"
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell in (_MISSING, _NONE) or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _with_names(table: DataFrame) -> list[dict[str, Any]]:
     """Return rows in which names of outcomes and levels are text, also if they are numbers."""
-    names = {"view", "entry", "coefficient", "level", "reference"}
+    names = {*_NAMES, "coefficient", "entry"}
+    kept = table.astype(object).where(table.notna(), _MISSING)
     return [
-        {
-            str(column): f"{cell:g}" if column in names and isinstance(cell, float) else cell
-            for column, cell in row.items()
-        }
-        for row in table.to_dict("records")
+        {str(column): str(cell) if column in names else cell for column, cell in row.items()}
+        for row in kept.to_dict("records")
     ]
 
 

@@ -1,15 +1,22 @@
 """The components that a run found, as the templates of a next study."""
 
 import gzip
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 
-from consortium.base.atomic import write_bytes
+from consortium.base.atomic import write_bytes, write_text
 from consortium.errors import DataError
-from consortium.report.comparison import ComparedRun, found_components, read_outcome
-from consortium.space.atlas import read_image
+from consortium.report.comparison import (
+    ComparedRun,
+    component_names,
+    found_components,
+    read_outcome,
+)
+from consortium.space.atlas import read_image, table_of
 from consortium.space.templates import DENSE, read_dense
 
 HOME_PAGE = "networks.html"
@@ -20,8 +27,11 @@ _ENDS = ".nii", ".nii.gz"
 def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
     """Write the maps that were found as one image, or as dense maps, without privacy loss.
 
-    Raises DataError if the run found no component, its maps can't be read, or the file can't be
-    made there. Raises OutputError if the folder has no result, or the file can't be written.
+    The names of the maps of an image are written to a table next to it, which `read_map_names`
+    reads.
+
+    Raises DataError if the run found no component, its maps can't be read, or a file can't be made
+    there. Raises OutputError if the folder has no result, or a file can't be written.
 
     Parameters
     ----------
@@ -35,8 +45,9 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
     tuple of int
         Numbers of the written components, from 1, in their order.
     """
-    if target.exists():
-        raise DataError(f"{target} exists already; name another file, or remove it.")
+    for path in (target, table_of(target)):
+        if path.exists():
+            raise DataError(f"{path} exists already; name another file, or remove it.")
     if (folder / HOME_PAGE).exists():
         raise DataError(
             f"{folder} has a hospital's networks at home, which must not leave it; name the "
@@ -53,7 +64,28 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
     found = write(outcome, outcome.maps, target)
     if not found:
         raise DataError(f"The run in {folder} found no component; there is nothing to start from.")
+    if not outcome.on_mesh:
+        write_text(table_of(target), _names_table(component_names(outcome), found))
     return tuple(k + 1 for k in found)
+
+
+def _names_table(names: Mapping[int, str], found: Sequence[int]) -> str:
+    """Return a table with a name of its own for each map, as text.
+
+    Parameters
+    ----------
+    names : mapping of int to str
+        Known names of components, by their numbers from 1.
+    found : sequence of int
+        Written components, from 0.
+    """
+    given = list[str]()
+    for number in found:
+        name = " ".join(names.get(number + 1, "").split()) or f"network {number + 1}"
+        others = (f"{name} {k}" for k in range(2, len(found) + 1))
+        given.append(next(free for free in chain([name], others) if free not in given))
+    rows = (f"{index}\t{name}\n" for index, name in enumerate(given, start=1))
+    return f"index\tname\n{''.join(rows)}"
 
 
 def _check_name(target: Path, outcome: ComparedRun) -> None:

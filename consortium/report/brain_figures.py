@@ -74,7 +74,7 @@ def draw_map(
     """
     top = _top(values, threshold)
     with _quiet():
-        image = _finer(grid.image(values))
+        image = finer(grid.image(values))
         text = f"{name} seen through a glass brain from the side, the back and above"
         return _glass(image, threshold, top, text), _cut(
             image=image, peak=peak, threshold=threshold, top=top, name=name, units=units
@@ -96,7 +96,7 @@ def draw_slices(
     As of `draw_map`.
     """
     with _quiet():
-        image = _finer(grid.image(values))
+        image = finer(grid.image(values))
         return _cut(
             image=image,
             peak=peak,
@@ -262,7 +262,8 @@ def template() -> Any:
     return load_mni152_template(resolution=2)
 
 
-def _finer(image: Any) -> Any:
+def finer(image: Any) -> Any:
+    """Return an image on voxels of `SMOOTH` mm, interpolated linearly."""
     from nilearn.image import resample_img
 
     return resample_img(image, np.eye(3) * SMOOTH, interpolation="linear")

@@ -68,8 +68,8 @@ class Matching:
     first: tuple[int, ...] = ()
     second: tuple[int, ...] = ()
     """Numbers of the components of rows and of columns, from 1."""
-    regions: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
-    """Published region next to the peak of each component of both runs, by its number."""
+    names: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
+    """Names of the components of both runs, by their numbers."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,33 @@ def match_components(first: ComparedRun, second: ComparedRun) -> Matching:
     ]
     best = tuple(sorted(pairs, key=lambda pair: -abs(pair.correlation)))
     numbers = tuple(r + 1 for r in rows), tuple(c + 1 for c in columns)
-    regions = _regions(first, ours, numbers[0]), _regions(first, theirs, numbers[1])
-    return Matching(best, found, *numbers, regions)
+    names = (
+        _stated_names(first, len(ours)) or _regions(first, ours, numbers[0]),
+        _stated_names(second, len(theirs)) or _regions(first, theirs, numbers[1]),
+    )
+    return Matching(best, found, *numbers, names)
+
+
+def component_names(outcome: ComparedRun) -> Mapping[int, str]:
+    """Return the names of a run's found components, by their numbers from 1.
+
+    They are those that its report states, or otherwise the published regions next to the peaks.
+    Empty on a mesh. Raises DataError if the maps can't be read.
+    """
+    if outcome.maps is None or outcome.on_mesh:
+        return {}
+    _, maps = _voxels(outcome.maps)
+    found = [k + 1 for k in found_components(outcome, len(maps))]
+    names = _stated_names(outcome, len(maps)) or _regions(outcome, maps, found)
+    return {number: names[number] for number in found if number in names}
+
+
+def _stated_names(outcome: ComparedRun, many: int) -> dict[int, str]:
+    """Return the names in the sidecar of ``many`` maps, by the maps' numbers."""
+    listed = outcome.about.get("Names")
+    if not isinstance(listed, list) or len(listed) != many:
+        return {}
+    return {number: str(name) for number, name in enumerate(listed, start=1) if name}
 
 
 def _regions(first: ComparedRun, maps: Array, numbers: Iterable[int]) -> Mapping[int, str]:

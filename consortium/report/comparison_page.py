@@ -40,7 +40,7 @@ def write_comparison(
     """
     matching = match_components(first, second)
     effects = sorted(differences(first, second), key=lambda each: -abs(each.z))
-    summary = _summary(matching.pairs, effects, without_effects(first, second))
+    summary = summarize_comparison(matching, effects, first, second)
     page = (
         plain_environment("consortium.report")
         .get_template("comparison.html.j2")
@@ -56,8 +56,15 @@ def write_comparison(
     return write_text(folder / NAME, page), summary
 
 
-def _summary(pairs: Sequence[Pair], effects: list[Difference], without: str) -> tuple[str, ...]:
-    """Summarize the comparison in sentences; ``without`` is why effects are missing."""
+def summarize_comparison(
+    matching: Matching,
+    effects: Sequence[Difference],
+    first: ComparedRun,
+    second: ComparedRun,
+) -> tuple[str, ...]:
+    """Summarize a comparison in sentences."""
+    pairs = matching.pairs
+    without = without_effects(first, second)
     sentences = []
     if pairs:
         sizes = [abs(pair.correlation) for pair in pairs]
@@ -116,8 +123,8 @@ def _pair(
 ) -> tuple[str, str, str, str, str]:
     expected = (_expected(first, pair.first), _expected(second, pair.second))
     names = (
-        f"{number} {regions.get(number, '')}".rstrip()
-        for number, regions in zip((pair.first, pair.second), matching.regions, strict=True)
+        f"{number} {known.get(number, '')}".rstrip()
+        for number, known in zip((pair.first, pair.second), matching.names, strict=True)
     )
     one, other = names
     return (one, other, f"{pair.correlation:.2f}".replace("-", "−"), *expected)

@@ -6,14 +6,14 @@ the heavier tail is positive, and the scale is a robust z. So maps of two runs c
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from consortium.algorithms.base import Array, Result
+from consortium.algorithms.base import Array, Result, Table
 from consortium.algorithms.findings import Finding
 from consortium.errors import DataError
 from consortium.report.course import Step
@@ -251,15 +251,35 @@ def finish_result(
     Raises DataError if the maps don't fit the study's grid or have a value that is not finite.
     """
     maps = _component_maps(study, space, result) if result.maps and not study.features else None
+    tables = {name: _with_names(space, table) for name, table in result.tables.items()}
     return Finished(
         study=study,
         space=space,
-        result=result,
+        result=replace(result, tables=tables),
         report=report,
         day=day,
         components=maps,
         legend=legend or Legend(),
     )
+
+
+def _with_names(space: Space, table: Table) -> Table:
+    """Return a table with the names of component maps instead of their numbers."""
+    names = {
+        (view.name, written): label
+        for view in space.views
+        if view.map_names
+        for unnamed, label in zip(view.unnamed, view.labels, strict=True)
+        for written in (unnamed, f"{view.name}{unnamed}")  # the second by `describe`
+    }
+    if not names or not {"view", "entry"} <= set(table.columns):
+        return table
+    view, entry = (table.columns.index(name) for name in ("view", "entry"))
+    rows = (
+        (*row[:entry], names.get((str(row[view]), str(row[entry])), row[entry]), *row[entry + 1 :])
+        for row in table.rows
+    )
+    return replace(table, rows=tuple(rows))
 
 
 def _component_maps(study: Study, space: Space, result: Result) -> ComponentMaps:

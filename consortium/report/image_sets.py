@@ -8,7 +8,7 @@ choices of NeuroVault's images (neurovault.org/api). All of it is public: the st
 the privacy report.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +146,19 @@ def _gifti(
     return GiftiImage(darrays=arrays, meta=meta)
 
 
-def write_image_sets(folder: Path, run: Finished) -> list[Path]:
+def write_image_sets(
+    folder: Path, run: Finished, more: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Path]:
     """Write every set as one image, in `ImageSet`'s order of entities, before ``desc``; and masks.
 
     A set on a mesh becomes a CIFTI file and a GIFTI file of each hemisphere, and has no mask.
     Raises ValueError if two sets would be one file; none is written then. Raises OutputError if the
     folder can't be written.
+
+    Parameters
+    ----------
+    more : mapping of str to mapping, optional
+        Further fields of the sidecars, by the sets' keys in the result.
 
     Returns
     -------
@@ -169,6 +176,7 @@ def write_image_sets(folder: Path, run: Finished) -> list[Path]:
             "Description": images.caption,
             "Units": images.units,
             **_about_maps(images),
+            **(more or {}).get(key, {}),
             **about_map(run, grid, images.entities.get("stat", ""), images.view),
             **about_study(study, run.result.numbers),
         }

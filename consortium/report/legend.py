@@ -18,9 +18,8 @@ from consortium.space.atlas import (
     Anatomy,
     read_anatomy,
     read_image,
-    read_names,
+    read_map_names,
     sample_maps,
-    table_of,
 )
 from consortium.space.grid import Grid
 
@@ -89,14 +88,7 @@ def correlation(one: NDArray[np.floating], other: NDArray[np.floating]) -> float
 
 def _networks(path: Path) -> NamedNetworks:
     _, maps = read_image(path, "file of networks")
-    names = read_names(table_of(path))
-    many = maps.shape[3] if maps.ndim == 4 else 1
-    if sorted(names) not in (list(range(many)), list(range(1, many + 1))):
-        raise DataError(
-            f"{table_of(path)} must have one line for each of the {many} maps of {path.name}, "
-            "numbered in the maps' order. Correct the table."
-        )
-    return NamedNetworks(path, [names[k] for k in sorted(names)])
+    return NamedNetworks(path, read_map_names(path, maps.shape[3] if maps.ndim == 4 else 1))
 
 
 def _beside(folder: Path, name: str) -> Path:

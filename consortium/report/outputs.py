@@ -38,6 +38,7 @@ from consortium.report.references import bibtex, citation_keys
 from consortium.report.sections import EXPLANATIONS, FINDINGS, SUMMARY
 from consortium.report.sections.methods import paragraphs
 from consortium.report.sections.verdict import guarantee_text
+from consortium.report.shown_maps import component_maps, map_names, set_maps
 from consortium.report.tables import cell_json, write_tables
 from consortium.report.templating import plain_environment
 from consortium.report.viewer import write_viewer
@@ -48,6 +49,8 @@ from consortium.study.spec import Study
 METHODS = "methods.md"
 BIBLIOGRAPHY = "references.bib"
 NAME = "report.html"
+COMPONENTS = "components"
+"""End of the names of images of networks."""
 _PICTURE = r"data:image/webp;base64,[A-Za-z0-9+/=]+"
 
 
@@ -94,7 +97,7 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
     start_dataset(folder, run)
     files = (
         *write_component_maps(folder, run),
-        *write_image_sets(folder, run),
+        *write_image_sets(folder, run, _names_of_networks(run)),
         *write_loadings(folder, run),
         *write_tables(folder, run),
     )
@@ -107,6 +110,15 @@ def write_outputs(folder: Path, run: Finished, *, pages: bool = True) -> tuple[P
             folder, run, (*written, *DATASET, *(path.relative_to(folder) for path in more))
         )
     return written
+
+
+def _names_of_networks(run: Finished) -> dict[str, dict[str, list[str]]]:
+    """Return the field of a sidecar with the maps' names, by the keys of sets of networks."""
+    return {
+        key: map_names(run, set_maps(run, key, images))
+        for key, images in run.result.images.items()
+        if images.suffix == COMPONENTS
+    }
 
 
 def write_component_maps(folder: Path, run: Finished) -> list[Path]:
@@ -130,7 +142,7 @@ def write_component_maps(folder: Path, run: Finished) -> list[Path]:
     maps = place / "func" / map_stem(study, grid)
     about = _about_maps(run, run.components) | about_image(study, grid)
     images: list[tuple[Path, str, NDArray[Any], dict[str, Any]]] = [
-        (maps, "components", components.maps.astype(np.float32), about),
+        (maps, COMPONENTS, components.maps.astype(np.float32), about),
     ]
     noise = run.components.noise
     floor = run.components.floor
@@ -150,7 +162,7 @@ def _write_on_mesh(folder: Path, run: Finished, maps: ComponentMaps, mesh: Mesh)
     labels = [f"component {r + 1}" for r in range(len(maps.components))]
     content = maps.components.maps, labels, _about_maps(run, maps)
     place = surface_folder(folder, mesh)
-    written = write_surface(place, name, "components", mesh, *content)
+    written = write_surface(place, name, COMPONENTS, mesh, *content)
     noise = maps.noise
     floor = maps.floor
     if noise is not None and floor is not None:
@@ -187,6 +199,7 @@ def _about_maps(run: Finished, maps: ComponentMaps) -> dict[str, Any]:
         "Peaks": [[round(float(mm), 2) for mm in peak] for peak in components.peaks],
         "PeaksUnits": "mm",
         "PeakScores": [float(height) for height in components.heights],
+        **map_names(run, component_maps(maps)),
         **about_map(run, maps.grid),
         **about_study(run.study, run.result.numbers),
     }

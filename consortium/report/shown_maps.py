@@ -9,7 +9,7 @@ individual brain maturity using fMRI, Science 329 (2010), 1358-1361. They are pa
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -27,6 +27,8 @@ from consortium.space.mesh import Mesh
 from consortium.space.study_space import AnyViewSpace
 
 _NO_REGION = "no region of the atlas"
+NAMED = 0.4
+"""Smallest correlation at which a map gets the name of a public network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class ShownMap:
     units: str
     """Unit of the values, as text."""
     numbered: bool = False
-    """Whether the name is only a number, to which the page adds the peak's region."""
+    """Whether the name is only a number, to which the page adds the map's name."""
 
     @property
     def coloured(self) -> int:
@@ -148,23 +150,45 @@ def region_name(run: Finished, peak: NDArray[np.floating]) -> str:
     return "" if region is None else region.name
 
 
+def map_name(run: Finished, shown: ShownMap) -> str:
+    """Return the name of the network that a map is most like, or otherwise of its peak's region.
+
+    Empty if the study names no such network and no region is near.
+    """
+    networks = run.legend.networks
+    alike = networks.most_alike(shown.grid, shown.values)[:1] if networks else []
+    if alike and alike[0][1] >= NAMED:
+        return alike[0][0]
+    return region_name(run, shown.peak)
+
+
+def map_names(run: Finished, maps: Sequence[ShownMap | None]) -> dict[str, list[str]]:
+    """Return the field of a sidecar with a name for each map; empty for maps not found.
+
+    The field is missing if no map has a name.
+    """
+    names = ["" if shown is None else map_name(run, shown) for shown in maps]
+    return {"Names": names} if any(names) else {}
+
+
 def component_regions(run: Finished, view: AnyViewSpace) -> Mapping[str, str]:
     """Return the regions of the public maps that a view measures, by its entries' names.
 
-    Empty for a view of other entries than one a map, and for maps that are not in voxels.
+    Empty for a view of other entries than one a map, for maps that are not in voxels, and for maps
+    with names.
     """
     maps = view.components
     grid = run.space.grid
-    if maps is None or maps.shape != (grid.features, view.size):
+    if maps is None or view.map_names or maps.shape != (grid.features, view.size):
         return {}
     peaks = grid.coordinates[np.abs(maps).argmax(axis=0)]
     return {k: region_name(run, peak) for k, peak in zip(view.labels, peaks, strict=True)}
 
 
 def full_name(run: Finished, shown: ShownMap) -> str:
-    """Return a map's name for people, with the region of its peak if it is only numbered."""
-    region = region_name(run, shown.peak)
-    return f"{shown.name}: {region}" if region and shown.numbered else shown.name
+    """Return a map's name for people, with `map_name` if it is only numbered."""
+    name = map_name(run, shown) if shown.numbered else ""
+    return f"{shown.name}: {name}" if name else shown.name
 
 
 def map_anchor(key: str, number: int) -> str:
@@ -190,7 +214,7 @@ def _of_set(key: str, images: ImageSet, grid: Grid, values: Array, k: int) -> Sh
         threshold=float(coloured.min()),
         peak=grid.coordinates[int(np.abs(values).argmax())],
         units=ARBITRARY if images.units == "arbitrary" else images.units,
-        numbered=images.labels[k] == f"component {k + 1}" and not images.view,
+        numbered=images.labels[k] in (f"component {k + 1}", f"map {k + 1}") and not images.view,
     )
 
 

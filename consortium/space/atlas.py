@@ -379,6 +379,28 @@ def read_names(path: Path) -> dict[int, str]:
     return found
 
 
+def read_map_names(path: Path, many: int) -> tuple[str, ...]:
+    """Read the names of an image's maps from the table next to it, in the maps' order.
+
+    Raises TableError as `read_names`. Raises DataError if the numbers in its column ``index`` are
+    not those of the maps, from 0 or from 1.
+
+    Parameters
+    ----------
+    path : Path
+        The image.
+    many : int
+        Number of its maps.
+    """
+    names = read_names(table_of(path))
+    if sorted(names) not in (list(range(many)), list(range(1, many + 1))):
+        raise DataError(
+            f"{table_of(path)} must have one line for each of the {many} maps of {path.name}, "
+            "numbered in the maps' order. Correct the table."
+        )
+    return tuple(names[k] for k in sorted(names))
+
+
 def _label(path: Path, line: int, cell: str) -> int:
     try:
         number = float(cell)

@@ -4,9 +4,11 @@ Smooth bases and modes of a mesh are cached for the user of this computer.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -23,7 +25,15 @@ from consortium.kernels import smooth_basis
 from consortium.kernels import surface_modes as kernel
 from consortium.kernels.smooth_basis import SmoothBasis
 from consortium.kernels.surface_modes import SurfaceModes, surface_modes
-from consortium.space.atlas import Regions, Target, read_maps, read_parcellation, read_regions
+from consortium.space.atlas import (
+    Regions,
+    Target,
+    read_map_names,
+    read_maps,
+    read_parcellation,
+    read_regions,
+    table_of,
+)
 from consortium.space.grid import TEMPLATE, Grid, study_grid, template_grid
 from consortium.space.mesh import Hemisphere, Mesh, read_mesh
 from consortium.space.open_cohort import read_open_cohort
@@ -111,6 +121,9 @@ class ViewSpace(Generic[Kind]):
     these."""
     mesh: Mesh | None = None
     """Whose vertices the entries are, for a view of surfaces."""
+    map_names: tuple[str, ...] = ()
+    """Names of the component maps, from the table next to their file; empty without a table. They
+    are for people, and change neither the digest nor a released number."""
 
     @property
     def name(self) -> str:
@@ -119,7 +132,14 @@ class ViewSpace(Generic[Kind]):
 
     @property
     def labels(self) -> Sequence[str]:
-        """Names of the entries; numbers where they are places in an image."""
+        """Names of the entries; numbers where they are places in an image without names."""
+        if self.map_names and self.view.is_of_edges:
+            return [f"{one} - {other}" for one, other in combinations(self.map_names, 2)]
+        return self.map_names or self.unnamed
+
+    @property
+    def unnamed(self) -> Sequence[str]:
+        """Names of the entries in the analysis, which does not read the table of names."""
         return self.view.names_of(self.size) or [str(row + 1) for row in range(self.size)]
 
     @cached_property
@@ -332,10 +352,23 @@ def _view_space(view: BaseView, images: Space, folder: Path) -> AnyViewSpace:
         return ViewSpace(view, view.size(0, mesh.features), mesh=mesh)
     if view.maps_file is None:
         return ViewSpace(view, view.size(images.image_features, 0))
-    maps = read_maps(_beside(folder, view.maps_file, "component maps"), images.grid)
+    path = _beside(folder, view.maps_file, "component maps")
+    maps = read_maps(path, images.grid)
     if images.regions:
         maps = np.asarray(images.regions.weights @ maps, dtype=np.float32)
-    return ViewSpace(view, view.size(images.image_features, maps.shape[1]), maps)
+    names = _map_names(path, maps.shape[1]) if table_of(path).is_file() else ()
+    return ViewSpace(view, view.size(images.image_features, maps.shape[1]), maps, map_names=names)
+
+
+def _map_names(path: Path, many: int) -> tuple[str, ...]:
+    names = read_map_names(path, many)
+    twice = [name for name, times in Counter(names).items() if times > 1 or not name]
+    if twice:
+        raise DataError(
+            f"{table_of(path)}: every map must have a name of its own, and '{twice[0]}' is the "
+            "name of two or is empty. Correct the table."
+        )
+    return names
 
 
 def image_space(data: DataSection, folder: Path) -> Space:

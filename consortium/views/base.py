@@ -86,6 +86,11 @@ class BaseView(FrozenModel):
         return False
 
     @property
+    def is_of_edges(self) -> bool:
+        """Whether its entries are pairs of regions or of maps."""
+        return False
+
+    @property
     def is_series(self) -> bool:
         """Whether it is measured in image series, which are prepared as the study says."""
         return False

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from consortium.base.near_names import known_names
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from consortium.views.meshes import side_file_names
@@ -124,12 +125,22 @@ def _in_dataset(
             skipped.append(outcome)
     if not subjects and all(each.reason in ("no-image", "not-chosen") for each in skipped):
         ends = " or ".join(f"sub-*_bold{ending}" for ending in _endings(data)[::-1])
-        homes = (files_below(home, folder) for home in homes_in(folder))
+        homes = [files_below(home, folder) for home in homes_in(folder)]
         near = next(filter(None, (near_miss(files, data) for files in homes)), "")
         raise NobodyError(
             f"{folder} has no {ends} of {recording_pattern(data)}. Check the path. {near}".rstrip()
+            + _other_tasks(homes, data)
         )
     return tuple(subjects), tuple(skipped)
+
+
+def _other_tasks(homes: Sequence[Sequence[Path]], data: DataSection) -> str:
+    """Return the tasks of the series there, in a sentence after a space; empty if they fit."""
+    series = (path for files in homes for path in _series(files, data))
+    tasks = sorted({task for path in series if (task := entities(path).get("task"))})
+    if not tasks or data.task in tasks:
+        return ""
+    return f" Tasks of the images: {known_names(data.task, tasks)}"
 
 
 def _of_home(

@@ -25,6 +25,7 @@ import numpy as np
 
 from consortium.base.atomic import path_in_folder
 from consortium.base.delimited import wrong_encoding
+from consortium.base.near_names import nearest_name
 from consortium.base.regular_file import text_of
 from consortium.errors import DataError, TableError
 from consortium.kernels.dual_regression import centred_and_normed
@@ -32,7 +33,6 @@ from consortium.privacy.clipping import column_norms
 from consortium.space.mesh import DAMAGED
 from consortium.space.nifti import open_image
 from consortium.views.table import ANYONE, TableView
-from site_agent.advice import nearest_name
 from site_agent.data.bids import PARCEL_SERIES
 from site_agent.data.folders import foreign_place
 from site_agent.data.survey import NobodyError

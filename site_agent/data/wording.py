@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from site_agent.advice import nearest_name
+from consortium.base.near_names import nearest_name
 from site_agent.config import Alias
 
 CODED = "(missing, by the study)"

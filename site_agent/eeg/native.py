@@ -69,7 +69,8 @@ def load_mne() -> Any:
         import mne.filter
     except ImportError as error:
         raise ConfigurationError(
-            "EEG recordings need the package mne; install cape-consortium with its extra 'eeg'."
+            "EEG recordings require the package mne, which requirements.txt of a release lacks. "
+            "Install its requirements-all.txt, or run 'pip install \"cape-consortium[eeg]\"'."
         ) from error
     return mne
 

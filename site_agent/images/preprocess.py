@@ -18,6 +18,7 @@ from nibabel.affines import voxel_sizes
 from numpy.typing import NDArray
 
 from consortium.base.formatting import count
+from consortium.base.near_names import known_names
 from consortium.errors import ConfigurationError, DataError
 from consortium.privacy.bounds import Unit
 from consortium.space.atlas import Target
@@ -361,8 +362,10 @@ def _matches(path: Path, header: Sequence[str], pattern: str) -> list[str]:
     else:
         found = [name for name in header if name == pattern]
     if not found and pattern not in OUTLIERS:
-        msg = f"{path} has no column '{pattern}'; add it, or request a study without it."
-        raise DataError(msg)
+        raise DataError(
+            f"{path} has no column '{pattern}'. {known_names(prefix, header)} Add it, or request a "
+            "study without it."
+        )
     return found
 
 

@@ -104,7 +104,10 @@ class Admission:
                 "the announced study or roster is not the one that was approved here; compare the "
                 "files and approve the new ones if you agree."
             )
-        self.site.log.line_once(f"{run} is not approved here; it is ignored.")
+        known = ", ".join(sorted(approval.study.study for approval in approved)) or "none"
+        self.site.log.line_once(
+            f"{run} is not approved here; it is ignored. Approved studies: {known}."
+        )
         return None
 
     def ready(self) -> list[Approval]:

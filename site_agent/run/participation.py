@@ -8,6 +8,7 @@ foresees, and within its own ledger.
 from collections.abc import Callable, Sequence
 
 from consortium.engine.closing import Ended, read_end
+from consortium.engine.names import Names
 from consortium.engine.run_context import RunContext
 from consortium.errors import (
     EngineError,
@@ -74,6 +75,8 @@ class Participation:
         self._logged = ""
         self._aside_every = max(_ASIDE_EVERY, _ASIDE_PACES * site.exchange.pace)
         self._looked_aside = -self._aside_every
+        self._absent: list[str] = []
+        """Sites without a notice that they are present, when this was last looked at."""
 
     def advance(self) -> bool:
         """Perform the steps that are possible now, and return whether there were any.
@@ -111,6 +114,9 @@ class Participation:
         if done or not aside:
             return done
         self._looked_aside = self._site.passed()
+        if self.starts:
+            there = self._site.exchange.children(Names(self._context.run).present())
+            self._absent = [site for site in self._context.study.sites if site not in there]
         return self.read_end()
 
     def _deliver(self) -> None:
@@ -165,7 +171,8 @@ class Participation:
     def awaited(self) -> str:
         """Message or event that the site waits for, in words."""
         step = self._setup.awaited if self.rounds is None else self.rounds.awaited
-        return f"the centre ({step})"
+        others = f", which waits for {', '.join(self._absent)}" if self.starts else ""
+        return f"the centre ({step}){others if self._absent else ''}"
 
     @property
     def own_work(self) -> str:

@@ -149,6 +149,7 @@ def test_a_nominal_number_goes_from_a_site_into_the_study(town: Town, tmp_path: 
     (line,) = (each for each in text.splitlines() if each.startswith("participants:"))
     study.write_text(text.replace(line, line.replace("160", "200")))
     said = enter(*_centre(place, "sign", study))
+    assert "One participant's privacy loss: ε ≤" in said.out.splitlines()[0]
     assert "WARNING: new stated 160 participants when it joined, and the study has 200" in said.out
     study.write_text(text.replace(line, line.replace("160", "157")))
     assert "field 'participants.new'" in refused(*_centre(place, "sign", study))

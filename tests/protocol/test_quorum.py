@@ -129,7 +129,7 @@ def test_a_site_without_an_approval_is_asked_for_it(tmp_path: Path) -> None:
         centre.open()
     assert str(caught.value) == (
         "west has given no standing approval of this study; ask it for one; south: not there "
-        "within 4 s; start the site's agent and run the study again."
+        "within 4 s; start the site's agent and run the study again. 2 of 4 needed sites are there."
     )
     assert shown[-1] == NOT_APPROVED
     consent(place, "west")

@@ -1,5 +1,6 @@
 """A consortium's papers without any scans: keys, rosters, signed studies, sites' folders."""
 
+from datetime import date
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -68,10 +69,10 @@ def publish(place: DemoFolders, found: Roster) -> None:
     sign_study(files.study, found, key)
 
 
-def consent(place: DemoFolders, *names: str) -> None:
-    """Have sites approve one run of the study that is on the exchange."""
+def consent(place: DemoFolders, *names: str, until: date | None = None) -> None:
+    """Have sites approve one run of the study that is on the exchange, up to a day."""
     study = read_signed(place.files.study, read_roster(place.files.roster)).study
     for name in names:
         key = load_identity(place.site(name)).key
-        allowed = Consent(name, study.digest, 1)
+        allowed = Consent(name, study.digest, 1, until=until)
         post_consent(place.files.open_exchange(), key, study.study, allowed)

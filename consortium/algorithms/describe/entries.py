@@ -10,6 +10,7 @@ import numpy as np
 from consortium.algorithms.base import MOST_ENTRIES_A_ROUND, Shape
 from consortium.algorithms.describe.parameters import DescribeParameters, SurvivalCurve
 from consortium.base.array import Array
+from consortium.base.near_names import known_names
 from consortium.errors import StudyError
 from consortium.views import AnyView
 from consortium.views.column import Column
@@ -110,7 +111,7 @@ def resolve_columns(parameters: DescribeParameters, shape: Shape) -> DescribedCo
     if missing:
         raise StudyError(
             f"field 'analysis.columns': '{missing[0]}' is not a column or entry of the study. "
-            "Correct its name."
+            f"{known_names(missing[0], [each.name for each in known])}"
         )
     chosen = [each for each in known if each.name in wanted and each is not groups] + curves
     if not 1 <= len(chosen) <= MOST_VARIABLES:

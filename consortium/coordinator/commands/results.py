@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from consortium.coordinator.commands.program import (
     Credentials,
     ExchangePlace,
     OutFolder,
+    RosterFile,
     StudyFile,
     app,
     out,
@@ -21,32 +22,93 @@ from consortium.coordinator.commands.program import (
 )
 from consortium.errors import StudyError
 
+if TYPE_CHECKING:
+    from consortium.coordinator.approvals import SiteApproval
+    from consortium.exchange.base import Exchange
+    from consortium.membership.signed_study import SignedStudy
+
+
+Members = Annotated[
+    Path | None,
+    typer.Option("--roster", help="Roster file, to show the approvals, also before a run."),
+]
+
 
 @app.command(rich_help_panel=RESULTS)
 def status(
-    folder: OutFolder,
     study: StudyFile,
     exchange: ExchangePlace,
+    folder: Annotated[Path | None, typer.Option("--out", help="Output folder of a run.")] = None,
+    roster: Members = None,
     credentials: Credentials = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the message that the run awaits from each site, with its start and deadline."""
+    """Print which approvals a study awaits, and which message its run awaits from each site."""
     from dataclasses import asdict
 
-    from consortium.coordinator.console_tables import show_status
+    from consortium.coordinator.console_tables import show_approvals, show_status
     from consortium.coordinator.run_folder import read_run, run_status
     from consortium.exchange import open_exchange
     from consortium.study.reader import read_study
 
-    record = read_run(folder)
-    if record is None:
-        raise StudyError(f"{folder} has no run; start one with 'consortium run'.")
     place = open_exchange(exchange, credentials)
-    found = run_status(place, record.run, read_study(study), folder)
+    record = None if folder is None else read_run(folder)
+    if record is None and roster is None:
+        what = "no output folder is named" if folder is None else f"{folder} has no run"
+        raise StudyError(
+            f"status: {what}. Name a run's folder with --out, start a run with 'consortium run', "
+            "or give --roster to see who has approved the study."
+        )
+    content: dict[str, object] = {}
+    if record is not None and folder is not None:
+        found = run_status(place, record.run, read_study(study), folder)
+        content |= asdict(found)
+        if not as_json:
+            show_status(found, out.console)
+    if roster is not None:
+        signed, approvals = _approvals(study, roster, place)
+        content["approvals"] = [asdict(each) for each in approvals]
+        if not as_json:
+            show_approvals(signed.study, approvals, out.console)
     if as_json:
-        out.print_json(asdict(found))
-    else:
-        show_status(found, out.console)
+        out.print_json(content)
+
+
+@app.command(rich_help_panel=RESULTS)
+def remind(
+    study: StudyFile,
+    roster: RosterFile,
+    exchange: ExchangePlace,
+    folder: Annotated[Path, typer.Option("--to", help="Folder of the mails (.eml).")],
+    template: Annotated[
+        Path | None, typer.Option(help="Own text of the mail; its first line is the subject.")
+    ] = None,
+    credentials: Credentials = None,
+) -> None:
+    """Write a mail to each site whose approval is awaited, as a draft for your mail program."""
+    from consortium.coordinator.approvals import write_reminders
+    from consortium.exchange import open_exchange
+
+    signed, approvals = _approvals(study, roster, open_exchange(exchange, credentials))
+    awaited = [each for each in approvals if not each.approved]
+    for site, path in write_reminders(signed, study, awaited, template, folder).items():
+        out.print(f"{path} is a draft to {site}.")
+    if not awaited:
+        out.print("Every site's approval covers the next run. No reminder is needed.")
+
+
+def _approvals(
+    study: Path, roster: Path, exchange: Exchange
+) -> tuple[SignedStudy, tuple[SiteApproval, ...]]:
+    """Return a signed study and the approvals of its sites."""
+    from datetime import UTC, datetime
+
+    from consortium.coordinator.approvals import site_approvals
+    from consortium.membership.roster import read_roster
+    from consortium.membership.signed_study import read_signed
+
+    signed = read_signed(study, read_roster(roster))
+    return signed, site_approvals(exchange, signed, study, datetime.now(UTC).date())
 
 
 @app.command(rich_help_panel=RESULTS)
@@ -157,10 +219,13 @@ def templates(
 ) -> None:
     """Write the components that were found as templates of a next study; it costs no privacy."""
     from consortium.report.as_templates import write_templates
+    from consortium.space.atlas import table_of
     from consortium.space.templates import DENSE
 
     kept = write_templates(folder, file)
     out.print(f"{file} contains the components {', '.join(map(str, kept))} of {folder}.")
+    if table_of(file).exists():
+        out.print(f"{table_of(file)} has their names.")
     out.print(f"For networks that differ from these, name it as analysis.templates: {file.name}.")
     if not file.name.endswith(DENSE):
         out.print(

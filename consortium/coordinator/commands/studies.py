@@ -121,6 +121,7 @@ def new_study_command(
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster
     from consortium.membership.signed_study import sign_study
+    from consortium.space.atlas import read_names, table_of
 
     answers["name"] = answers["name"] or study.stem
     if detected is not None:
@@ -139,6 +140,9 @@ def new_study_command(
     for line in what_was_read(answers):
         out.print(line)
     out.print(f"{study} is written. 'consortium plan' forecasts its result and privacy loss.")
+    for file in (study.parent / view.maps_file for view in made.features if view.maps_file):
+        names = ", ".join(read_names(table_of(file)).values())
+        out.print(f"{table_of(file)} names the networks for the report: {names}. Edit names there.")
     _preview(made, study, planned=answers["subjects"] is not None)
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
@@ -198,11 +202,12 @@ def open_cohort_command(
 
 @app.command(rich_help_panel=STUDIES)
 def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
-    """Sign a study for its sites: this file, this mask, these keys."""
+    """Print a study's forecast and sign it for its sites: this file, this mask, these keys."""
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster
     from consortium.membership.signed_study import sign_study, signature_path
     from consortium.study.nominal import check_participants, differing_sizes
+    from consortium.study.outlook import Outlook
     from consortium.study.reader import read_study
 
     members = read_roster(roster)
@@ -210,7 +215,9 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
     members.check_owner(key)  # before a good signature is overwritten
     asked = read_study(study)
     check_participants(asked, str(study))
+    outlook = Outlook(_plan(study, None, None))  # a study that can't be planned is not signed
     signed = sign_study(study, members, key)
+    out.print(next(outlook.sentences()))
     for sentence in differing_sizes(asked, members.participants):
         out.print(f"WARNING: {sentence}")
     sites = ", ".join(signed.study.sites)
@@ -400,7 +407,7 @@ def deploy_command(
         deploy(record, due, on_demand=on_demand, again=timedelta(hours=again))
         return
     reasons = not_covered(record, _today())
-    out.print("\n".join(reasons) or "Enough approvals cover the next run.")
+    out.print("\n".join(reasons.values()) or "Enough approvals cover the next run.")
     if reasons:
         raise SystemExit(1)
 

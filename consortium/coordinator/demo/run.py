@@ -35,6 +35,7 @@ from consortium.coordinator.verify import Checkup
 from consortium.engine.clock import Clock
 from consortium.membership.roster import fingerprint, read_roster
 from consortium.opened_study import open_study
+from consortium.report.as_templates import write_templates
 from consortium.report.statement import summary
 from consortium.simulation.bids import Patients, Recipe, Scanner, make_consortium
 from consortium.simulation.dataset import split_over_sites
@@ -290,7 +291,7 @@ def _compare_patients(
         site: [size - PATIENTS.among(size), PATIENTS.among(size)] for site, size in sizes.items()
     }
     files.study.parent.mkdir()
-    nib.save(maps.image, files.study.parent / "networks.nii.gz")
+    write_templates(place.study("networks").out, files.study.parent / "networks.nii.gz")
     write_study(files, "demo-patients.yaml", sizes, groups)
     people = measure_volunteers(place.root / "volunteers", files.study, recipe, PATIENTS)
     _carry_out(place, files, console)

@@ -7,7 +7,7 @@ from consortium.algorithms.findings import WITHHELD, Finding
 from consortium.base.formatting import number, percent
 from consortium.report.finished import ComponentMaps, Finished
 from consortium.report.sections.base import PageSection
-from consortium.report.shown_maps import map_anchor, region_name, shown_maps
+from consortium.report.shown_maps import map_anchor, map_name, shown_maps
 
 
 class Bar(NamedTuple):
@@ -40,8 +40,8 @@ def _list(bars: list[Bar], things: str, what: str) -> PageSection:
 
 
 def _names(run: Finished) -> dict[str, str]:
-    """Return the regions of the drawn maps' peaks by the maps' anchors."""
-    return {shown.ident: region_name(run, shown.peak) for shown in shown_maps(run)}
+    """Return the names of the drawn maps by their anchors."""
+    return {shown.ident: map_name(run, shown) for shown in shown_maps(run)}
 
 
 def _shares(maps: ComponentMaps, names: Mapping[str, str]) -> list[Bar]:

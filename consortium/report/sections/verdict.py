@@ -1,6 +1,6 @@
 """The whole report in a few sentences, and its figures at a glance."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from consortium.algorithms.base import Table
 from consortium.algorithms.findings import WITHHELD, Cell, Finding
@@ -9,11 +9,15 @@ from consortium.report.finished import Finished
 from consortium.report.privacy_report import PrivacyReport
 from consortium.report.sections.base import Facts, PageSection
 from consortium.report.statement import UNITS
+from consortium.views.column import Column
 
 FEWEST_ROWS = 2
 """Results of which the page states how many are found."""
 MOST_ROWS = 1_000
 """Rows from which on a table may list only some of its results."""
+_NAMED = 5
+"""Outcomes that are named in the first sentence."""
+_EFFECTS = {"view", "entry", "effect", "found"}
 
 
 def section(run: Finished) -> PageSection:
@@ -35,7 +39,56 @@ def verdict(run: Finished) -> str:
         found = f"About {found}"
     if run.space.views:
         found = f"{found}, described by {', '.join(view.name for view in run.space.views)}"
-    return f"{headline + ' ' if headline else ''}{found}. {guarantee_text(report)}"
+    sentences = (*outcomes_found(run), headline, f"{found}.", guarantee_text(report))
+    return " ".join(filter(None, sentences))
+
+
+def outcomes_found(run: Finished) -> tuple[str, ...]:
+    """Name the outcomes of a contrast that differ, the surest first, with their effects.
+
+    Empty if the run has no contrast, or its outcomes are the voxels of images.
+    """
+    for table in run.result.tables.values():
+        if set(table.columns) >= _EFFECTS:
+            rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+            few = len(rows) < MOST_ROWS and not {row["view"] for row in rows} & {*table.voxels_of}
+            return (_sentence(run, rows),) if few and rows else ()
+    return ()
+
+
+def _sentence(run: Finished, rows: Sequence[Mapping[str, Cell]]) -> str:
+    one, several = _word_for(run, {str(row["view"]) for row in rows})
+    found = [row for row in rows if row["found"] == "yes"]
+    many = f"{len(found)} of {len(rows):,} {several if len(rows) > 1 else one}"
+    column = str(getattr(run.study.analysis, "contrasted", "")).partition("=")[0]
+    levels = any(column == name for name, kind in _columns(run) if kind.levels)
+    verb = "differ" if levels else f"change with '{column}'"
+    if not found:
+        return f"{many} {verb} detectably."
+    found.sort(key=lambda row: -abs(float(str(row["t"]))))
+    named = [f"{row['entry']} ({_signed(row['effect'])})" for row in found]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"{many} {verb}: {', '.join(named[:_NAMED])}{more}."
+
+
+def _columns(run: Finished) -> Iterator[tuple[str, Column]]:
+    """Yield all columns of tables that the study reads."""
+    return (pair for view in run.study.features for pair in view.single_columns)
+
+
+def _word_for(run: Finished, views: set[str]) -> tuple[str, str]:
+    """Return what outcomes of these views are called, one and several of them."""
+    spaces = [view for view in run.space.views if view.name in views]
+    if not all(view.view.maps_file for view in spaces):
+        return "outcome", "outcomes"
+    if any(view.view.is_of_edges for view in spaces):
+        return "pair of networks", "pairs of networks"
+    return "network", "networks"
+
+
+def _signed(value: Cell) -> str:
+    text = number(float(str(value)))
+    return text.replace("-", "−") if text.startswith("-") else f"+{text}"
 
 
 def guarantee_text(report: PrivacyReport) -> str:

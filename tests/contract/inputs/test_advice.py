@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from consortium.errors import DataError
-from consortium.views.table import REGIONS, TableView
-from site_agent.advice import Remedy, names_differ, nearest_name
+from consortium.views.table import TableView
+from site_agent.advice import Remedy
 from site_agent.config import SiteConfig
 from site_agent.data.doubts import doubts_about
 from site_agent.data.people import everybody_in, site_tables
@@ -187,41 +185,3 @@ def test_every_command_that_a_message_names_is_one() -> None:
     named = [(found[1], found[2]) for text in said for found in COMMANDS.finditer(text)]
     assert len(named) > 5
     assert [x for x in named if x[1] not in names[x[0]]] == []
-
-
-# -- K8: no advice crosses hemispheres, sides or numbers ------------------------------------------
-
-
-@pytest.mark.parametrize("hemisphere", [("lh_", "rh_"), ("L_", "R_"), ("left_", "right_")])
-@pytest.mark.parametrize("atlas", REGIONS)
-def test_no_region_is_advised_for_another_one(atlas: str, hemisphere: tuple[str, str]) -> None:
-    sides = ("",) if atlas == "aseg" else hemisphere
-    regions = [f"{side}{name}" for side in sides for name in REGIONS[atlas]]
-    for wanted in regions:
-        like = nearest_name(wanted, [each for each in regions if each != wanted])
-        assert like is None or not names_differ(wanted, like)
-        assert like is None or like[:2] == wanted[:2]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "there"),
-    [
-        ("rh_insula_thickness", "lh_insula_thickness"),
-        ("Lthal", "Rthal"),
-        ("thalamus.L", "thalamus.R"),
-        ("lh.insula_area", "lh.insula_thickness"),
-        ("score_2", "score_1"),
-        ("x12", "x13"),
-        ("lh_superiortemporal_thickness", "lh_inferiortemporal_thickness"),
-        ("ptsd_pre", "ptsd_post"),
-        ("Left-Amygdala", "Right-Amygdala"),
-    ],
-)
-def test_names_of_two_things_are_never_advised(wanted: str, there: str) -> None:
-    assert nearest_name(wanted, [there]) is None
-
-
-@given(st.sampled_from(["age", "sex", "lh_insula_thickness"]), st.sampled_from("_ .-"))
-def test_a_name_in_other_letters_is_advised(name: str, sign: str) -> None:
-    assert nearest_name(name, [name.upper(), "zzz"]) == name.upper()
-    assert nearest_name(name, [name + sign]) == name + sign

@@ -266,6 +266,10 @@ def test_absent_unreadable_and_wrongly_encoded_are_three_errors(kind: str, tmp_p
         return caught.value.kind
 
     assert trouble() == "absent"
+    (tmp_path / "t.csv").write_text("")
+    (tmp_path / "sub-01_scans.tsv").write_text("")
+    with pytest.raises(TableError, match=r"There is 't.csv'. Did you mean 't.csv'\?"):
+        read(path)
     path.write_text("\n".join((head, *ROWS.get(kind, DEFAULT))), "utf-16")
     assert trouble() == "encoding"
     (tmp_path / "loop").symlink_to(tmp_path / "loop")

@@ -46,7 +46,10 @@ def test_all_is_well_once_every_site_has_approved(office: CoordinatorParts) -> N
 def test_sites_that_have_not_approved_are_named_and_what_to_do(office: CoordinatorParts) -> None:
     consent(DemoFolders(office.keys.parent), *SITES[1:])
     check = _found(office)["approvals"]
-    assert (check.state, check.message) == ("warn", "Approvals of 3 of 4 sites cover the next run.")
+    assert (check.state, check.message) == (
+        "warn",
+        "Approvals of 3 of 4 sites cover the next run, and 4 are needed.",
+    )
     assert check.remedy.startswith(f"{SITES[0]} has given no standing approval")
     assert "approvals" not in _found(replace(office, study=None))
 

@@ -5,9 +5,16 @@ import time
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import Progress
 
 from consortium.base.formatting import moment
-from consortium.coordinator.progress_bar import RoundsBar, tell_plainly, waiting_lines
+from consortium.coordinator.progress_bar import (
+    _LONGEST_RUN,
+    RoundsBar,
+    _TimeLeft,
+    tell_plainly,
+    waiting_lines,
+)
 from consortium.engine.clock import WaitFile, Waiting
 
 WAITING = Waiting(
@@ -79,3 +86,18 @@ def _await(said: io.StringIO, word: str) -> None:
     while word not in said.getvalue():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_the_time_left_is_estimated_from_the_rounds_of_this_start() -> None:
+    now = [0.0]
+    column = _TimeLeft()
+    with Progress(column, get_time=lambda: now[0], speed_estimate_period=_LONGEST_RUN) as progress:
+        task = progress.add_task("rounds", total=10)
+        progress.update(task, completed=4)  # of an earlier start, in no time
+        assert column.render(progress.tasks[0]).plain == ""
+        for done in (5, 6):
+            now[0] += 90.0
+            progress.update(task, completed=done)
+        assert column.render(progress.tasks[0]).plain == "about 0:06:00 left"
+        progress.update(task, completed=10)
+        assert column.render(progress.tasks[0]).plain == ""

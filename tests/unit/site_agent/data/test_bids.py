@@ -7,6 +7,7 @@ import pytest
 from consortium.errors import DataError
 from consortium.study.data_section import DataSection
 from site_agent.data.bids import entities, find_subjects
+from site_agent.data.survey import NobodyError
 
 DATA = DataSection()
 SPACE = "space-MNI152NLin2009cAsym"
@@ -268,6 +269,13 @@ def test_a_near_miss_is_named_with_its_difference(tmp_path, name):
     _, (skipped,) = find_subjects(tmp_path, DATA)
     assert skipped.reason == "no-image"
     assert f"{image} has {NEAR[name]}" in skipped.detail
+
+
+def test_tasks_that_are_there_are_named_if_the_studys_is_not(tmp_path):
+    for label, task in (("1", "faces"), ("2", "REST2"), ("2", "nback")):
+        touch(tmp_path, f"sub-{label}/func/sub-{label}_task-{task}_{SPACE}_bold.nii.gz")
+    with pytest.raises(NobodyError, match=r"There are 'REST2', 'faces' and 'nback'\.$"):
+        find_subjects(tmp_path, DATA)
 
 
 def test_a_reference_image_is_neither_taken_nor_near(tmp_path):

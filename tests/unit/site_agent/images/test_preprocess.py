@@ -432,6 +432,7 @@ def test_windows_line_ends_and_marks_are_read(table):
     ("patterns", "volumes", "words"),
     [
         (["rot_x"], 3, "no column 'rot_x'"),
+        (["trans_X"], 3, r"There are .* Did you mean 'trans_x'\?"),
         (["rot_*"], 3, r"no column 'rot_\*'"),
         (["csf"], 4, "3 lines for 4 volumes"),
         (["csf"], 2, "3 lines for 2 volumes"),
