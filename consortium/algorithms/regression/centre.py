@@ -138,7 +138,7 @@ class Regression(AnalysisPlan[RegressionParameters]):
                 "bound": 2.0,
                 "model": "logistic",
                 "held_out": 0.4,
-                "auc_error": 100.0,
+                "anyway": True,
             },
             views=_VIEWS,
         ),
@@ -258,8 +258,8 @@ class Regression(AnalysisPlan[RegressionParameters]):
 
     def remarks(self) -> tuple[str, ...]:
         """State what becomes public besides coefficients, and whether nothing can be expected."""
-        held = (HELD_OUT.format(percent(self.parameters.held_out)),)
-        held = held if self.parameters.held_out else ()
+        share = self.parameters.held_out
+        held = (HELD_OUT.format(percent(share)),) if share else ()
         return ((SITE_MEANS,) if self.constants > 1 else ()) + held + _open(self)
 
     def expect(self) -> tuple[Expectation, ...]:

@@ -28,17 +28,21 @@ def expect_auc(plan: Regression) -> tuple[Expectation, ...]:
 def refuse_noisy_auc(plan: Regression) -> None:
     """Raise StudyError if the AUC is expected to have too large an error."""
     parameters = plan.parameters
-    if not parameters.held_out or not plan.shape.noise:
+    if not parameters.held_out or not plan.shape.noise or parameters.anyway:
         return
     noise, chance = _errors(plan)
     error = math.hypot(noise, chance)
-    if error <= parameters.auc_error:
+    most = parameters.auc_error
+    if error <= most:
         return
+    # With f times the participants the variance is (noise / f)² + chance² / f.
+    half = (chance / most) ** 2 / 2
+    enough = math.ceil(sum(plan.shape.units) * (half + math.hypot(half, noise / most)))
     raise StudyError(
-        "field 'analysis.auc_error': the forecast standard error of the AUC must be at most "
-        f"{parameters.auc_error:g}, got {number(error)} ({number(noise)} by noise, "
-        f"{number(chance)} by chance). Bring more participants, raise epsilon, held_out or "
-        "judging, or accept a larger auc_error."
+        f"field 'analysis.auc_error': the forecast standard error of the AUC must be at most "
+        f"{most:g}, got {number(error)} ({number(noise)} by noise, {number(chance)} by chance). "
+        f"About {enough:,} participants would be enough, or raise epsilon, held_out or judging. "
+        "With 'anyway: true' it is run nevertheless."
     )
 
 

@@ -50,7 +50,9 @@ class RegressionParameters(AnalysisParameters):
     """Expected fraction of participants with the label 1, for the forecast of the AUC."""
     auc_error: float = Field(default=0.05, gt=0)
     """Maximum forecast standard error of the AUC, from noise and chance. A study with a larger one
-    is refused."""
+    is refused, unless `anyway` is set."""
+    anyway: bool = False
+    """Whether to run a study whose AUC is expected to have a larger error than `auc_error`."""
 
     @model_validator(mode="after")
     def _complete(self) -> RegressionParameters:

@@ -1,5 +1,6 @@
 """Held-out participants of `regression`: who they are, what they add, and what is reported."""
 
+import re
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -154,8 +155,19 @@ def test_a_study_whose_auc_would_be_too_noisy_is_refused():
     with pytest.raises(StudyError, match=r"must be at most 0\.05, got 1\.\d* \(.* by noise"):
         noisy.planned()
     assert plan.planned()
-    enough = replace(noisy.shape, subjects=(9000, 9000), samples=(9000, 9000))
-    assert REGRESSION(plan.parameters, enough).planned()
+    with pytest.raises(StudyError, match=r"About (\d+),(\d+) participants would be") as refused:
+        noisy.planned()
+    enough = int(re.search(r"About ([\d,]+)", str(refused.value))[1].replace(",", "")) // 2
+    for many, factor in ((enough, 1.01), (enough, 0.99)):
+        sizes = (round(many * factor),) * 2
+        larger = REGRESSION(plan.parameters, replace(noisy.shape, subjects=sizes, samples=sizes))
+        if factor > 1:
+            assert larger.planned()
+            continue
+        with pytest.raises(StudyError):
+            larger.planned()
+    anyway = plan.parameters.model_copy(update={"anyway": True})
+    assert REGRESSION(anyway, noisy.shape).planned()
 
 
 def test_the_approval_names_what_becomes_public_of_held_out_participants():
@@ -166,7 +178,7 @@ def test_the_approval_names_what_becomes_public_of_held_out_participants():
 
 
 def test_the_noise_is_as_forecast_and_meets_the_promise():
-    cells = judged(KIND["normal"], 2000, 2.9, 0.5, 0.05, range(12))
+    cells = judged(KIND["normal"], 2000, 2.9, 0.5, range(12), anyway=False)
     noise, forecast = float(cells[2]), float(cells[3])
     assert forecast < 0.015
     assert noise == pytest.approx(forecast, rel=0.5)
@@ -174,7 +186,7 @@ def test_the_noise_is_as_forecast_and_meets_the_promise():
 
 @pytest.mark.parametrize("name", ["random labels", "random labels, sites differ"])
 def test_random_labels_are_not_found_to_be_predicted(name):
-    plan = plan_of(KIND[name], 1000, 8.0, 0.3, 1.0)
+    plan = plan_of(KIND[name], 1000, 8.0, 0.3, anyway=True)
     runs = [run_study(KIND[name], plan, 1000, seed) for seed in range(16)]
     assert sum(each.found for each in runs) <= 3
     assert np.mean([each.covered for each in runs]) >= 0.8
@@ -182,5 +194,5 @@ def test_random_labels_are_not_found_to_be_predicted(name):
 
 def test_constant_columns_and_rare_labels_end_without_a_finding():
     for name in ("constant columns", "one in a hundred positive"):
-        plan = plan_of(KIND[name], 400, 2.0, 0.3, 100.0)
+        plan = plan_of(KIND[name], 400, 2.0, 0.3, anyway=True)
         assert not any(run_study(KIND[name], plan, 400, seed).found for seed in range(4))
