@@ -52,6 +52,8 @@ _UNKNOWN = 0.9
 """Width of an interval of a share or an AUC without information."""
 _MOST_ERROR = 1.0
 """Largest standard error of a calibration coefficient that is reported."""
+_WIDEST_BINS = 1.25
+"""Largest mean width of a bin, in logits, with which calibration is reported."""
 _LEAST_TRAINING = 1.0
 
 
@@ -302,8 +304,9 @@ def _calibration_table(
         *(counts.positives[inner], counts.negatives[inner]),
         *(model.means[inner], counts.deviation),
     )
-    large = calibration_line(*given, slope=False)
-    both = calibration_line(*given, slope=True)
+    narrow = float(np.diff(model.edges).mean()) <= _WIDEST_BINS
+    large = calibration_line(*given, slope=False) if narrow else None
+    both = calibration_line(*given, slope=True) if narrow else None
     return Table(
         "Calibration of predicted probabilities on held-out participants, with "
         f"{_level(plan)} intervals. Perfectly calibrated predictions have an intercept of 0 and a "

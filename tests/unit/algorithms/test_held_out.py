@@ -196,3 +196,11 @@ def test_constant_columns_and_rare_labels_end_without_a_finding():
     for name in ("constant columns", "one in a hundred positive"):
         plan = plan_of(KIND[name], 400, 2.0, 0.3, anyway=True)
         assert not any(run_study(KIND[name], plan, 400, seed).found for seed in range(4))
+
+
+def test_the_calibration_of_separated_classes_is_withheld():
+    """A bin then holds participants of very different probabilities."""
+    plan = plan_of(KIND["classes far apart"], 2000, 8.0, 0.3, anyway=True)
+    runs = [run_study(KIND["classes far apart"], plan, 2000, seed) for seed in range(3)]
+    assert all(np.isnan(each.slope) for each in runs)
+    assert all(each.found and each.value > 0.97 for each in runs)
