@@ -1,10 +1,11 @@
 """``python -m benchmarks.held_out STUDIES [SEED]``: AUC of `regression` on held-out participants.
 
-Four sites, of which one may collude. The truth is the AUC of each study's own predictions in 40,000
-new participants of the same sites. *Bias* is the mean difference of the reported AUC from the
-truth, and *noise* the root mean square difference from the AUC of the study's held-out participants
-without bins or noise. *Found* is the fraction of studies whose AUC is found to exceed 0.5 and the
-AUC of the sites. The first table has the whole ε for the AUC, and the second one splits it.
+There are four sites, and one may collude. The truth is the AUC of each study's own predictions in
+40,000 new participants of the same sites. *Bias* is the mean difference of the reported AUC from
+the truth, and *noise* the root mean square difference from the AUC of the study's held-out
+participants without bins or noise. *Found* is the fraction of studies whose AUC is found to exceed
+0.5 and the AUC of the sites. The first table has the whole ε for the AUC, and the second one splits
+it: 30 % of μ² are for the AUC.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +52,7 @@ class Kind:
 
 
 def gaussian(shift: float, prevalence: float) -> Draw:
-    """Return normal columns, of which two differ by ``shift`` deviations between labels."""
+    """Return normal columns, two with means that differ by ``shift`` deviations between labels."""
 
     def draw(site: int, many: int, rng: np.random.Generator) -> tuple[Array, Array]:
         labels = np.where(rng.random(many) < prevalence, 1.0, -1.0)
@@ -63,7 +64,7 @@ def gaussian(shift: float, prevalence: float) -> Draw:
 
 
 def skewed(site: int, many: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Draw lognormal columns, of which one explains the label."""
+    """Draw lognormal columns. One explains the label."""
     del site
     x = np.exp(0.7 * rng.standard_normal((COLUMNS, many)))
     labels = np.where(rng.random(many) < expit(1.5 * (x[0] - 1.3)), 1.0, -1.0)
@@ -81,7 +82,7 @@ def two_levels(site: int, many: int, rng: np.random.Generator) -> tuple[Array, A
 
 
 def sites_differ(site: int, many: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Draw random labels, of which each site has another fraction of positives."""
+    """Draw random labels with another fraction of positives at each site."""
     labels = np.where(rng.random(many) < (0.1, 0.3, 0.5, 0.7)[site], 1.0, -1.0)
     return (_SPREAD * rng.standard_normal((COLUMNS, many))).clip(-1, 1), labels
 

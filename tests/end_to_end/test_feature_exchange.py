@@ -47,7 +47,7 @@ ANALYSES = {
         "groups": {name: [220, 180] for name in SITES},
         "norms": {"deviation": 1.0},
     },
-    "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
+    "regression": {"target": "group", "bound": 1.0, "model": "logistic", "held_out": 0.4},
     "network": {"target": "group", "hidden": [4], "rounds": 2},
     "summarize": {"target": "north", "frequencies": 10, "points": 3},
     "tensor": {"components": 3, "bound": 1.0},
@@ -100,6 +100,10 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
         coefficients = np.frombuffer(found["coefficients"])
         assert coefficients[0] > 2  # patients are those around the first centre
         assert coefficients[0] > max(coefficients[1:]) + 2
+        held_out = np.frombuffer(found["held_out"]).reshape(2, -1)
+        assert held_out.sum() == pytest.approx(0.4 * 4 * 400, rel=0.15)
+        scores = held_out @ np.frombuffer(found["bin_scores"]) / held_out.sum(axis=1)
+        assert scores[1] > scores[0] + 1  # patients have higher predictions
     if algorithm == "glm":  # patients have more of s0 and, s2 being equal, less of s1
         effect, error = np.frombuffer(found["effect"]), np.frombuffer(found["error"])
         assert effect[0] > 10 * error[0]

@@ -121,7 +121,9 @@ def score_model(plan: Regression, fit: Fit, factor: float, sites: tuple[int, ...
     spread = math.sqrt(max(float(weights @ covariance_within(fit.moment) @ weights), 0.0))
     if not len(entries.parts):
         groups = ScoreGroups(np.ones(1), np.zeros(1), spread)
-        return _binned(plan, entries, slopes, groups, np.zeros(0), 0.5)
+        return _binned(
+            plan, entries, slopes=slopes, groups=groups, constants=np.zeros(0), by_site=0.5
+        )
     labels, scores = _group_means(fit.moment, entries, slopes, weights, spread)
     centres = centres_of(spread, labels)
     groups = ScoreGroups(entries.parts, centres, spread)
@@ -129,12 +131,15 @@ def score_model(plan: Regression, fit: Fit, factor: float, sites: tuple[int, ...
     constants = np.full(plan.constants, float(entries.parts @ own))
     constants[list(sites) if plan.constants > 1 else [0]] = own
     by_site = _auc_of_groups(entries.parts, labels)
-    return _binned(plan, entries, slopes, groups, constants, by_site)
+    return _binned(
+        plan, entries, slopes=slopes, groups=groups, constants=constants, by_site=by_site
+    )
 
 
 def _binned(
     plan: Regression,
     entries: Entries,
+    *,
     slopes: Array,
     groups: ScoreGroups,
     constants: Array,
@@ -301,8 +306,10 @@ def _calibration_table(
 ) -> Table:
     inner = slice(1, -1)  # the mean score beyond the outermost edges is not known
     given = (
-        *(counts.positives[inner], counts.negatives[inner]),
-        *(model.means[inner], counts.deviation),
+        counts.positives[inner],
+        counts.negatives[inner],
+        model.means[inner],
+        counts.deviation,
     )
     narrow = float(np.diff(model.edges).mean()) <= _WIDEST_BINS
     large = calibration_line(*given, slope=False) if narrow else None
@@ -334,7 +341,7 @@ def _coefficient(line: Line | None, place: int, perfect: float, critical: float)
 def _predicted_table(
     plan: Regression, model: ScoreModel, counts: HeldOutCounts, critical: float
 ) -> Table:
-    """Return predicted and observed shares of label 1, in bins that are put together."""
+    """Return predicted and observed shares of label 1, in joined bins."""
     return Table(
         "Held-out participants by predicted probability of label 1, and the observed share with "
         f"label 1 with its {_level(plan)} interval.",

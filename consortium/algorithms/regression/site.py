@@ -38,7 +38,7 @@ def regression_moment(plan: Regression, data: SiteData, query: Query, bound: Bou
     If participants are held out, the norm of the bound is √2·B. Held-out participants add zeros,
     and each training participant also adds B to the entry of the site, which counts them. Two
     training participants differ by at most √2·B, as before, since their counts are equal. A
-    training participant alone adds at most √(B² + B²) = √2·B.
+    training participant by itself adds at most √(B² + B²) = √2·B.
     """
     columns = _weighted(plan, data, query)
     if not plan.parameters.held_out:
@@ -82,7 +82,7 @@ def regression_held_out(plan: Regression, data: SiteData, query: Query, bound: B
     participant moves the sum by at most 1. Replacing one moves it by at most √2: by two ones in
     different entries if both are held out, and by one if only one of them is.
 
-    Edges that are not in order have a place for each score, too. A binary search, which may begin
+    Edges that are not in order also have a place for each score. A binary search, which may begin
     where the participant before ended, would make the place depend on others.
     """
     columns = _weighted(plan, data, query)

@@ -1,4 +1,4 @@
-"""Held-out participants of `regression`: who they are, what they add, and what is reported."""
+"""Held-out participants of `regression`: their choice, their counts, and the reported AUC."""
 
 import re
 from dataclasses import replace
@@ -199,7 +199,7 @@ def test_constant_columns_and_rare_labels_end_without_a_finding():
 
 
 def test_the_calibration_of_separated_classes_is_withheld():
-    """A bin then holds participants of very different probabilities."""
+    """A bin then has participants of very different probabilities."""
     plan = plan_of(KIND["classes far apart"], 2000, 8.0, 0.3, anyway=True)
     runs = [run_study(KIND["classes far apart"], plan, 2000, seed) for seed in range(3)]
     assert all(np.isnan(each.slope) for each in runs)

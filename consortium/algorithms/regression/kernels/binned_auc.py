@@ -7,7 +7,7 @@ n_i of N negatives in bin i, and w = 1, ½ or 0 where j is above, equal to or be
 The interval contains every a that fits T(a) = Σ p_j n_i (w_ji - a), whose expectation is zero at
 the true a: the noise of positives and of negatives is independent. So no quotient of noisy numbers
 biases the interval (Fieller 1954). The variance of T by chance is the larger one of DeLong et al.
-(1988), from the bins, and of Newcombe (2006), which depends on a only and holds near one.
+(1988), from the bins, and of Newcombe (2006), which depends on a only and is valid near one.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 
 The score is taken as Gaussian within groups: sites, and in each of them the values of the columns
 of two levels that matter most. Positives and negatives have the distributions that the predicted
-probabilities give. Bins are chosen on the mean of the two, so that there are several where the
-rarer class is.
+probabilities give. Bins divide the mean of the two, so several
+of them contain the rarer class.
 """
 
 from dataclasses import dataclass
