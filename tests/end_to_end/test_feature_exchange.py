@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import yaml
 
+from consortium import open_result
 from consortium.coordinator.demo.prepare import DemoFolders
+from consortium.coordinator.verify import Checkup
 from consortium.errors import SiteError
 from consortium.simulation.dataset import start_derivatives
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
+from tests.support.finished_run import play
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit
 
 CENTRES = np.array([[0.8, 0.0, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.8]])
@@ -127,6 +130,23 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
         ledger = Ledger(local.place.site(name) / LEDGER)
         lines = [entry for entry in ledger.entries() if entry.is_of_round]
         assert {entry.charge.run for entry in lines} == {"small-0001"}
+
+
+def test_the_auc_of_held_out_participants_is_verified_from_the_output_folder(
+    tmp_path: Path,
+) -> None:
+    run = play(place_of(tmp_path / "place", "regression"))
+    verdict = Checkup(run.out, None, None).run()
+    assert verdict.code == 0, verdict.lines()
+    assert verdict.shown == {1, 2, 3}
+    table = open_result(run.out).tables["auc"].set_index("of")
+    assert 0.7 < table.loc["AUC", "value low"] < table.loc["AUC", "value"] < 1
+    page = (run.out / "report.html").read_text(encoding="utf-8")
+    assert "points beside the diagonal" in page
+    # A changed AUC is found.
+    (path,) = (run.out / "tables").glob("*auc_results.tsv")
+    path.write_text(path.read_text(encoding="utf-8").replace("0.", "1."), encoding="utf-8")
+    assert Checkup(run.out, None, None).run().code == 1
 
 
 def test_a_run_beyond_the_budget_is_refused_before_the_tables_are_read(tmp_path: Path) -> None:
