@@ -137,6 +137,7 @@ class Regression(AnalysisPlan[RegressionParameters]):
                 "target": "y",
                 "bound": 2.0,
                 "model": "logistic",
+                "site_constants": False,
                 "held_out": 0.4,
                 "anyway": True,
             },
