@@ -85,6 +85,7 @@ HELD_OUT = (
 )
 
 _VIEWS = (("x", 4), ("y", 1))  # the examples' views
+_HELD_OUT = {"target": "y", "bound": 2.0, "model": "logistic", "held_out": 0.4, "anyway": True}
 FILLED = 0.5
 """Assumed fraction of the bound's square that a participant's entries use."""
 _DRAWS = 48
@@ -132,17 +133,8 @@ class Regression(AnalysisPlan[RegressionParameters]):
             },
             views=_VIEWS,
         ),
-        Case(
-            {
-                "target": "y",
-                "bound": 2.0,
-                "model": "logistic",
-                "site_constants": False,
-                "held_out": 0.4,
-                "anyway": True,
-            },
-            views=_VIEWS,
-        ),
+        Case(_HELD_OUT, views=_VIEWS),
+        Case({**_HELD_OUT, "site_constants": False}, views=_VIEWS),
     )
 
     def __init__(self, parameters: RegressionParameters, shape: Shape) -> None:

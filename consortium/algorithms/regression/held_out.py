@@ -22,7 +22,7 @@ from consortium.algorithms.regression.kernels.binned_auc import (
     estimate_auc,
     estimate_share,
 )
-from consortium.algorithms.regression.kernels.calibration import Line, calibration_line
+from consortium.algorithms.regression.kernels.calibration import CalibrationLine, calibration_line
 from consortium.algorithms.regression.kernels.logistic_from_moments import centres_of
 from consortium.algorithms.regression.kernels.logistic_groups import (
     TWO_LEVELS,
@@ -328,7 +328,9 @@ def _calibration_table(
     )
 
 
-def _coefficient(line: Line | None, place: int, perfect: float, critical: float) -> Finding:
+def _coefficient(
+    line: CalibrationLine | None, place: int, perfect: float, critical: float
+) -> Finding:
     if line is None or not line.errors[place] <= _MOST_ERROR:
         return Finding(state="withheld")
     value = float(line.values[place])

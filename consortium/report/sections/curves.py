@@ -29,7 +29,7 @@ def section(run: Finished) -> PageSection | None:
 def _card(number: int, tables: list[Table]) -> Card:
     names = [curve_name(table) for table in tables]
     heading = " and ".join(names)
-    picture = draw_curves(tables)
+    picture = draw_table_curves(tables)
     note = "Lines are intervals. The dashed diagonal is prediction by chance in a ROC curve, and "
     note += "perfect calibration of predicted probabilities."
     return Card(
@@ -51,7 +51,7 @@ def curve_points(table: Table) -> list[tuple[Finding, Finding]]:
     return [(x, y) for x, y in pairs if x.reported and y.reported]
 
 
-def draw_curves(tables: list[Table]) -> Picture:
+def draw_table_curves(tables: list[Table]) -> Picture:
     """Draw the points of tables with their intervals, each beside the diagonal."""
     figure = Figure(figsize=_SIZE, dpi=DOTS, layout="constrained")
     texts = []

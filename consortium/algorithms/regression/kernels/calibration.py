@@ -26,7 +26,7 @@ _LEAST = 1e-9
 
 
 @dataclass(frozen=True)
-class Line:
+class CalibrationLine:
     """Coefficients with their standard errors, which account for noise and chance."""
 
     values: Array
@@ -35,7 +35,7 @@ class Line:
 
 def calibration_line(
     positives: Array, negatives: Array, scores: Array, deviation: float, *, slope: bool
-) -> Line | None:
+) -> CalibrationLine | None:
     """Return the intercept and slope, or the intercept for a slope of 1.
 
     Parameters
@@ -51,7 +51,7 @@ def calibration_line(
 
     Returns
     -------
-    Line or None
+    CalibrationLine or None
         None if the equation has no solution near that of perfect calibration.
     """
     rows = np.vstack([np.ones(len(scores)), scores]) if slope else np.ones((1, len(scores)))
@@ -73,7 +73,7 @@ def calibration_line(
     chance = np.maximum(many, 0.0) * likely * (1.0 - likely)
     inverse = np.linalg.inv(curve)
     errors = inverse @ ((rows * (noise + chance)) @ rows.T) @ inverse
-    return Line(found, np.sqrt(np.diag(errors)))
+    return CalibrationLine(found, np.sqrt(np.diag(errors)))
 
 
 def _is_definite(curve: Array) -> bool:

@@ -8,7 +8,7 @@ from PIL import Image
 
 from consortium.algorithms.base import Table
 from consortium.algorithms.findings import Finding
-from consortium.report.sections.curves import curve_points, draw_curves
+from consortium.report.sections.curves import curve_points, draw_table_curves
 
 
 def table(*rows):
@@ -31,7 +31,8 @@ def test_only_reported_points_are_drawn():
 @pytest.mark.parametrize("rows", [(), (("a", 0.2, Finding(0.9, 0.8, 1.0)),)])
 def test_a_point_changes_the_picture(rows):
     empty, drawn = (
-        np.asarray(Image.open(io.BytesIO(draw_curves([table(*each)]).webp))) for each in ((), rows)
+        np.asarray(Image.open(io.BytesIO(draw_table_curves([table(*each)]).webp)))
+        for each in ((), rows)
     )
     assert (not np.array_equal(empty, drawn)) == bool(rows)
-    assert f"{len(rows)} points" in draw_curves([table(*rows)]).text
+    assert f"{len(rows)} points" in draw_table_curves([table(*rows)]).text
