@@ -223,7 +223,8 @@ def _attacks_on(name: str, case: Case, sites: Sequence[ArrayData]) -> Iterator[A
         bound = planned[query.stage].bound
         where = ["mesh"] * case.mesh + ["voxels"] * case.voxels
         label = " ".join([f"{name}.{query.statistic}", site.unit, *where])
-        start = Question(query, bound, blocks, blocks[0].copy())
+        hashes = tuple(site.person_hashes.tolist())
+        start = Question(query, bound, blocks, blocks[0].copy(), hashes=hashes)
         local = algorithm.statistics[query.statistic]
         yield Attack(label, site.unit, site.extent, local, plan, start)
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.studies import PLAIN, study_of
 from consortium.algorithms.base import Array, Extent, Result
@@ -25,8 +26,11 @@ Views = tuple[tuple[str, int], ...]
 class TableSite(ArrayData):
     """A site whose participants are columns of one table, each of one vector."""
 
-    def __init__(self, table: Array, views: Views) -> None:
-        super().__init__([table[:, [k]] for k in range(table.shape[1])], views=views)
+    def __init__(
+        self, table: Array, views: Views, hashes: NDArray[np.uint64] | None = None
+    ) -> None:
+        columns = [table[:, [k]] for k in range(table.shape[1])]
+        super().__init__(columns, views=views, person_hashes=hashes)
         self._whole = table
 
     def table(self) -> Array:

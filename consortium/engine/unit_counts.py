@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from consortium.base.array import Array
-from consortium.kernels.simplex import project_to_simplex
+from consortium.kernels.simplex import project_above
 
 COUNTS = "counts.json"
 """Note of a running centre with the estimated numbers so far."""
@@ -87,9 +87,7 @@ class UnitCounts:
         found = self._nominal.copy()
         if not counted.any():
             return found
-        raw = self._sums[counted] / self._precisions[counted] - _LEAST_UNITS
-        whole = float(raw.sum())
-        found[counted] = _LEAST_UNITS
-        if whole > 0:
-            found[counted] += whole * project_to_simplex(raw / whole)
+        found[counted] = project_above(
+            self._sums[counted] / self._precisions[counted], _LEAST_UNITS
+        )
         return found

@@ -28,17 +28,10 @@ def stabilized_squares(moment: NoisyMoment) -> Array:
 
 def _in_moment(moment: NoisyMoment) -> Array:
     """Return w divided by the weights, in the moment's own coordinates, length P."""
-    at = moment.constants
     count = moment.constants.start
-    products = moment.matrix[at, at]
-    # Subtract the mean of the rows of x, or each site's mean.
-    centre = np.hstack([np.eye(count), -np.linalg.solve(products, moment.matrix[at, :count]).T])
-    rows = centre @ moment.matrix[:-1]
-    # Expected decrease by the noise of those means.
-    taken = moment.deviation**2 / 2.0 * float(np.sum(1.0 / np.diag(products)))
-    values, vectors = np.linalg.eigh(rows[:, :count] + taken * np.eye(count))
-    square = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    cross = rows[:, -1] / moment.weights[-1]
+    centre = _centring(moment)
+    square = covariance_within(moment)
+    cross = (centre @ moment.matrix[:-1])[:, -1] / moment.weights[-1]
     if moment.deviation == 0:
         return np.asarray(np.linalg.pinv(square, hermitian=True) @ cross)
     found = np.zeros(count)
@@ -49,6 +42,29 @@ def _in_moment(moment: NoisyMoment) -> Array:
         precision[np.diag_indices_from(precision)] += 1.0 / prior
         found = np.linalg.solve(precision, gain.T @ cross)
     return np.asarray(found)
+
+
+def covariance_within(moment: NoisyMoment) -> Array:
+    """Return the covariance of x within groups in the moment's coordinates, P x P.
+
+    It is positive semidefinite.
+    """
+    at = moment.constants
+    count = moment.constants.start
+    rows = _centring(moment) @ moment.matrix[:-1]
+    # Expected decrease by the noise of the groups' means.
+    products = moment.matrix[at, at]
+    taken = moment.deviation**2 / 2.0 * float(np.sum(1.0 / np.diag(products)))
+    values, vectors = np.linalg.eigh(rows[:, :count] + taken * np.eye(count))
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def _centring(moment: NoisyMoment) -> Array:
+    """Return what subtracts the mean of the rows of x, or each group's mean, P x (P + S)."""
+    at = moment.constants
+    count = moment.constants.start
+    products = moment.matrix[at, at]
+    return np.hstack([np.eye(count), -np.linalg.solve(products, moment.matrix[at, :count]).T])
 
 
 def _error(moment: NoisyMoment, centre: Array, coefficients: Array) -> Array:

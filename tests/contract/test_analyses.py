@@ -67,7 +67,16 @@ PARTS = (
         "power",
         "methods",
     ),
-    *("separation", "tables", "result", "with_open", "open_forecast", "forecast", "centre"),
+    *(
+        "separation",
+        "tables",
+        "result",
+        "held_out",
+        "with_open",
+        "open_forecast",
+        "forecast",
+        "centre",
+    ),
     "at_home",
 )
 """Of an analysis that is a folder: each imports only from those before it. `parameters` and
@@ -238,7 +247,8 @@ def test_it_does_not_matter_how_persons_are_spread_over_the_sites(name, case):
     people = [block for site in sites for block in site.blocks()]
     public = {"views": case.views, "templates": templates_for(case), "places": places_for(case)}
     public |= {"surface_places": surfaces_for(case), "open_cohort": open_cohort_for(case)}
-    together = [ArrayData(people, case.unit, **public)]
+    hashes = np.concatenate([site.person_hashes for site in sites])
+    together = [ArrayData(people, case.unit, person_hashes=hashes, **public)]
     plan, planned = algorithm(parameters, shape_of(sites)), planned_by(algorithm, parameters, sites)
     for query in drive(algorithm, parameters, sites)[0]:
         if query.statistic in OF_ITS_SITE:

@@ -17,6 +17,7 @@ from benchmarks.sensitivity_cases import Question, all_attacks, arguments_of
 from benchmarks.sensitivity_search import cancelling, mutated
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query
+from consortium.base.position_hashes import hashes_of_positions
 from consortium.kernels.moments import unpack_symmetric
 from consortium.privacy.bounds import Bound
 from consortium.privacy.lattice import Lattice
@@ -111,6 +112,10 @@ REACHING = {
         *((1, 0, 0, 0, 1), (1, 0, 0, 0, -1)),
         *({"parameters": -np.ones(31)}, None),
     ),
+    "regression_held_out": (  # both are held out
+        *((1, 0, 0, 0, 1), (1, 0, 0, 0, -1)),
+        *({"weights": np.ones(8), "edges": np.zeros(15)}, None),
+    ),
     "regression_influence": (
         *((9, 0, 0, 0, 1), (0, 9, 0, 0, 1)),
         *({"influence": 1e3 * np.eye(4), "residual": np.eye(5)[4]}, None),
@@ -141,7 +146,9 @@ def reached(attack, first, second, given, norm, volumes=1):
         np.tile(fitted(unit, attack.start.other.shape[:1])[:, None], volumes).astype(np.float32)
         for unit in (first, second, (0.5, 0.25, 0.1))
     )
-    question = Question(query, bound, (one, rest, rest, rest), other)
+    # The fourth position is held out.
+    hashes = hashes_of_positions(4)[::-1] if query.statistic == "regression_held_out" else ()
+    question = Question(query, bound, (one, rest, rest, rest), other, hashes=tuple(hashes))
     return replace(attack, plan=plan).ratio(question) or 0.0
 
 
@@ -260,6 +267,9 @@ def among_many(statistic, generator, many=70):
         hidden = np.hstack([np.zeros((columns, 1)), 2.0**70 * basis.T])
         last = np.append(0.0, generator.choice([-1.0, 1.0], columns))
         return plan, persons, {"parameters": np.append(hidden.ravel(), last)}
+    if statistic == "regression_held_out":
+        edges = np.append(np.zeros(3), -np.inf)
+        return plan, persons, {"weights": 2.0**70 * basis[:, 0], "edges": edges}
     if statistic == "regression_influence":
         residual = np.append(np.ones(len(own)), 0.0)
         return plan, persons, {"influence": 2.0**70 * basis.T, "residual": residual}
@@ -274,6 +284,7 @@ def among_many(statistic, generator, many=70):
         ("mixture_third", "subject"),
         ("network_accuracy", "subject"),
         ("network_gradient", "subject"),
+        ("regression_held_out", "subject"),
         ("regression_influence", "subject"),
         ("rotation", "timepoint"),
         ("infomax", "timepoint"),
@@ -286,12 +297,14 @@ def test_removing_one_of_many_changes_nothing_that_the_others_add(statistic, uni
     plan, persons, arguments = among_many(statistic, generator)
     query = Query("stage", statistic, arguments)
 
-    def total(columns):
+    def total(columns, hashes):
         blocks = list(columns.T[:, :, None]) if unit == "subject" else [columns]
-        return columns.shape[1] * local(plan, ArrayData(blocks, unit), query, bound)
+        site = ArrayData(blocks, unit, person_hashes=hashes if unit == "subject" else None)
+        return columns.shape[1] * local(plan, site, query, bound)
 
     for count in (2, 3, 4, 17, 50, 51, 52, 65, 70):
-        whole = total(persons[:, :count])
+        hashes = hashes_of_positions(count)
+        whole = total(persons[:, :count], hashes)
         for place in {0, count // 2, count - 1}:
-            rest = total(np.delete(persons[:, :count], place, axis=1))
+            rest = total(np.delete(persons[:, :count], place, axis=1), np.delete(hashes, place))
             assert np.linalg.norm(whole - rest) <= bound.norm * (1 + TOLERANCE)

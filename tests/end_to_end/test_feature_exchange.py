@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import yaml
 
+from consortium import open_result
 from consortium.coordinator.demo.prepare import DemoFolders
+from consortium.coordinator.verify import Checkup
 from consortium.errors import SiteError
 from consortium.simulation.dataset import start_derivatives
 from site_agent.layout import LEDGER
 from site_agent.ledger.ledger import Ledger
+from tests.support.finished_run import play
 from tests.support.local_consortium import SITES, LocalConsortium, build, conduct, limit
 
 CENTRES = np.array([[0.8, 0.0, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.8]])
@@ -47,7 +50,7 @@ ANALYSES = {
         "groups": {name: [220, 180] for name in SITES},
         "norms": {"deviation": 1.0},
     },
-    "regression": {"target": "group", "bound": 1.0, "model": "logistic"},
+    "regression": {"target": "group", "bound": 1.0, "model": "logistic", "held_out": 0.4},
     "network": {"target": "group", "hidden": [4], "rounds": 2},
     "summarize": {"target": "north", "frequencies": 10, "points": 3},
     "tensor": {"components": 3, "bound": 1.0},
@@ -100,6 +103,10 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
         coefficients = np.frombuffer(found["coefficients"])
         assert coefficients[0] > 2  # patients are those around the first centre
         assert coefficients[0] > max(coefficients[1:]) + 2
+        held_out = np.frombuffer(found["held_out"]).reshape(2, -1)
+        assert held_out.sum() == pytest.approx(0.4 * 4 * 400, rel=0.15)
+        scores = held_out @ np.frombuffer(found["bin_scores"]) / held_out.sum(axis=1)
+        assert scores[1] > scores[0] + 1  # patients have higher predictions
     if algorithm == "glm":  # patients have more of s0 and, s2 being equal, less of s1
         effect, error = np.frombuffer(found["effect"]), np.frombuffer(found["error"])
         assert effect[0] > 10 * error[0]
@@ -123,6 +130,23 @@ def test_agents_run_an_analysis_of_persons(algorithm: str, tmp_path: Path) -> No
         ledger = Ledger(local.place.site(name) / LEDGER)
         lines = [entry for entry in ledger.entries() if entry.is_of_round]
         assert {entry.charge.run for entry in lines} == {"small-0001"}
+
+
+def test_the_auc_of_held_out_participants_is_verified_from_the_output_folder(
+    tmp_path: Path,
+) -> None:
+    run = play(place_of(tmp_path / "place", "regression"))
+    verdict = Checkup(run.out, None, None).run()
+    assert verdict.code == 0, verdict.lines()
+    assert verdict.shown == {1, 2, 3}
+    table = open_result(run.out).tables["auc"].set_index("of")
+    assert 0.7 < table.loc["AUC", "value low"] < table.loc["AUC", "value"] < 1
+    page = (run.out / "report.html").read_text(encoding="utf-8")
+    assert "points beside the diagonal" in page
+    # A changed AUC is found.
+    (path,) = (run.out / "tables").glob("*auc_results.tsv")
+    path.write_text(path.read_text(encoding="utf-8").replace("0.", "1."), encoding="utf-8")
+    assert Checkup(run.out, None, None).run().code == 1
 
 
 def test_a_run_beyond_the_budget_is_refused_before_the_tables_are_read(tmp_path: Path) -> None:

@@ -79,6 +79,19 @@ def test_the_first_table_has_the_ages_of_both_groups_and_falling_curves(
     assert marks >= 4
 
 
+def test_the_prediction_has_the_auc_of_the_best_rule_and_is_calibrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, marks = run(script("prediction"), tmp_path, monkeypatch)
+    tables = names["result"].tables  # type: ignore[attr-defined]
+    auc = tables["auc"].set_index("of").loc["AUC"]
+    best = 0.789  # Φ(d/√2) for d² = 1 + (0.07 / 0.13)²
+    assert auc["value low"] < best < auc["value high"]
+    slope = tables["calibration"].set_index("of").loc["slope"]
+    assert slope["value low"] < 1 < slope["value high"]
+    assert marks >= 2
+
+
 def test_the_normative_curve_holds_the_true_slope(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import describe, forecasts, networks, uneven
+from benchmarks import describe, forecasts, held_out, networks, uneven
 from benchmarks.honesty.cells import Cell
 from benchmarks.honesty.table import rows as honesty_rows
 from benchmarks.replication import (
@@ -30,6 +30,8 @@ from benchmarks.replication import (
     tensor,
     theory,
 )
+from benchmarks.studies import DELTA
+from consortium.privacy.gdp import epsilon_of, mu_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "replication"
 WITHOUT = {
@@ -105,6 +107,11 @@ def _describe() -> float:
     return float(np.sqrt(np.mean(np.square(noise))))
 
 
+def _held_out() -> float:
+    whole = epsilon_of(mu_of(2.0, DELTA) * 2**0.5, DELTA)
+    return float(held_out.judged(held_out.NORMAL, 2_000, whole, 0.5, range(100), anyway=False)[2])
+
+
 def _honesty() -> float:
     (row,) = honesty_rows("describe", [Cell("no effect", 4.0, 200)], range(60))
     return row.coverage
@@ -177,6 +184,7 @@ POINTS = (
     Point("network", ["1,000"], "`cape`", _network),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", lambda: _pca("cape")),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "DPdisPCA", lambda: _pca("DPdisPCA")),
+    Point("regression", ["1,000", "2"], "noise", _held_out),
     Point("regression", ["20, 10,000", "1"], "`cape`", _regression),
     Point("regression", ["1"], "`cape`", _crime),
     Point("summarize", ["5", "`summarize`: simulated participants"], "100", _summarize),

@@ -6,6 +6,8 @@ a one at the place of the participant's site, released once in coordinates that 
 Replacing a participant moves it by at most √2 (‖x‖² + c² + α²) / n: no more than only Λ_1 and Λ_2
 as one vector (for α² ≤ ‖x‖²), and it contains E[y²]. `kernels.noisy_least_squares` gives the
 uncertainty by noise and sampling, the latter from a second release (`result`).
+With `held_out`, these are of training participants only, and a third release counts the others by
+label and predicted score (`held_out`).
 
 Assumptions of forecasts: explanatory entries have standard deviations of 0.3, as columns within
 their limits have, or smaller ones that use half of the bound's square; nothing explains the target,
@@ -41,6 +43,15 @@ from consortium.algorithms.linear import (
     open_coefficients,
     report_uncertainty,
 )
+from consortium.algorithms.regression.forecast import expect_auc, refuse_noisy_auc
+from consortium.algorithms.regression.held_out import (
+    BINS,
+    HeldOutCounts,
+    over_training,
+    score_model,
+    training_release,
+    with_held_out,
+)
 from consortium.algorithms.regression.kernels.logistic_from_moments import TAYLOR
 from consortium.algorithms.regression.kernels.logistic_groups import logistic_factors
 from consortium.algorithms.regression.parameters import RegressionParameters
@@ -49,8 +60,13 @@ from consortium.algorithms.regression.result import (
     with_measured_variance,
     worth_asking,
 )
-from consortium.algorithms.regression.site import regression_influence, regression_moment
+from consortium.algorithms.regression.site import (
+    regression_held_out,
+    regression_influence,
+    regression_moment,
+)
 from consortium.algorithms.site_constants import SITE_MEANS
+from consortium.base.formatting import percent
 from consortium.errors import StudyError
 from consortium.kernels.moments import packed_size
 from consortium.kernels.noisy_least_squares import ExplainedShare, Fit, least_squares
@@ -62,7 +78,14 @@ _SMALLER = (
     " They are those of the published polynomial, which are smaller than the logistic model's."
 )
 
+HELD_OUT = (
+    "A keyed hash selects about {} of each site's participants, who do not train the model. Their "
+    "numbers by label and by predicted probability become public with noise. Both releases are "
+    "charged to every participant."
+)
+
 _VIEWS = (("x", 4), ("y", 1))  # the examples' views
+_HELD_OUT = {"target": "y", "bound": 2.0, "model": "logistic", "held_out": 0.4, "anyway": True}
 FILLED = 0.5
 """Assumed fraction of the bound's square that a participant's entries use."""
 _DRAWS = 48
@@ -71,7 +94,7 @@ _COST = [[0, 0, 1], [0, -2], [1]]
 
 
 class Regression(AnalysisPlan[RegressionParameters]):
-    """Two releases, of (P + S + 1)(P + S + 2)/2 and of P + S numbers.
+    """Two releases, of (P + S + 1)(P + S + 2)/2 and of P + S numbers, and one of held-out ones.
 
     Raises StudyError if the label's view is missing or has several entries, or if the explanatory
     entries are none, constant or too many.
@@ -94,6 +117,7 @@ class Regression(AnalysisPlan[RegressionParameters]):
     statistics = {
         "regression_moment": regression_moment,
         "regression_influence": regression_influence,
+        "regression_held_out": regression_held_out,
     }
     cases = (
         Case({"target": "y", "bound": 1.5}, views=_VIEWS),
@@ -109,6 +133,8 @@ class Regression(AnalysisPlan[RegressionParameters]):
             },
             views=_VIEWS,
         ),
+        Case(_HELD_OUT, views=_VIEWS),
+        Case({**_HELD_OUT, "site_constants": False}, views=_VIEWS),
     )
 
     def __init__(self, parameters: RegressionParameters, shape: Shape) -> None:
@@ -128,21 +154,30 @@ class Regression(AnalysisPlan[RegressionParameters]):
         self.intercept = parameters.intercept_weight * parameters.bound
         self.weight = parameters.target_weight * parameters.bound
 
-    @cached_property
-    def releases(self) -> tuple[PlannedRelease, PlannedRelease]:
-        """The moment, and the squared influences of participants on each coefficient."""
+    @property
+    def moment_norm(self) -> float:
+        """Largest Frobenius norm of a participant's z zᵀ."""
         constant = self.intercept if self.constants else 0.0
-        norm = self.parameters.bound**2 + constant**2 + self.weight**2
+        return self.parameters.bound**2 + constant**2 + self.weight**2
+
+    @cached_property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """The moment, the squared influences of participants, and counts of held-out ones."""
+        norm = self.moment_norm
         size = self.shape.features + self.constants
         forms: dict[str, tuple[int, ...]] = {"influence": (size - 1, size - 1), "residual": (size,)}
-        return (
+        held = bool(self.parameters.held_out)
+        training = 1.0 - self.parameters.judging if held else 1.0
+        # With held-out participants the statistic itself counts the training ones.
+        both = math.sqrt(2.0) * norm
+        found = (
             PlannedRelease(
                 stage="regression",
                 statistic="regression_moment",
-                entries=packed_size(size),
-                bound=Bound(norm, cone=True),
+                entries=packed_size(size) + (len(self.shape.units) if held else 0),
+                bound=Bound(both, influence=both) if held else Bound(norm, cone=True),
                 rounds=1,
-                share=1.0 - INFLUENCE_SHARE,
+                share=(1.0 - INFLUENCE_SHARE) * training,
             ),
             PlannedRelease(
                 stage="influence",
@@ -150,10 +185,30 @@ class Regression(AnalysisPlan[RegressionParameters]):
                 entries=size - 1,
                 bound=self._influence_bound,
                 rounds=1,
-                share=INFLUENCE_SHARE,
+                share=INFLUENCE_SHARE * training,
                 arguments=forms,
             ),
         )
+        return (*found, self._held_out_release(size)) if held else found
+
+    def _held_out_release(self, size: int) -> PlannedRelease:
+        return PlannedRelease(
+            stage="held_out",
+            statistic="regression_held_out",
+            entries=2 * BINS,
+            bound=Bound(1.0, cone=True),
+            rounds=1,
+            share=self.parameters.judging,
+            arguments={"weights": (size - 1,), "edges": (BINS - 1,)},
+        )
+
+    @cached_property
+    def training_shape(self) -> Shape:
+        """Public sizes with the expected numbers of training participants."""
+        held = self.parameters.held_out
+        if not held:
+            return self.shape
+        return self.shape.with_units([(1.0 - held) * many for many in self.shape.units])
 
     @property
     def _influence_bound(self) -> Bound:
@@ -167,7 +222,7 @@ class Regression(AnalysisPlan[RegressionParameters]):
         return Bound(3.0 * math.sqrt(self.shape.features) + 2.0 * math.sqrt(persons), cone=True)
 
     @property
-    def _several(self) -> Array:
+    def several(self) -> Array:
         """Whether each explaining entry is a level of a column of three or more."""
         found = np.zeros(self.shape.features, dtype=bool)
         for entries, value in self.shape.known_sums:
@@ -183,20 +238,22 @@ class Regression(AnalysisPlan[RegressionParameters]):
         weights = np.concatenate([np.ones(explaining), constants, [self.weight]])
         published = parameters.model == "logistic" and parameters.approximation == "taylor"
         return LeastSquaresQuestion(
-            shape=self.shape,
+            shape=self.training_shape,
             target=parameters.target,
             place=self.target,
             constants=self.constants,
             weights=weights,
             order=np.arange(len(weights)),
             confidence=parameters.confidence,
-            model=partial(model_of, parameters, self._several),
+            model=partial(model_of, parameters, self.several),
             remark=_SMALLER if published else "",
         )
 
     def remarks(self) -> tuple[str, ...]:
-        """State that sites' means become public, and whether nothing can be expected."""
-        return ((SITE_MEANS,) if self.constants > 1 else ()) + _open(self)
+        """State what becomes public besides coefficients, and whether nothing can be expected."""
+        share = self.parameters.held_out
+        held = (HELD_OUT.format(percent(share)),) if share else ()
+        return ((SITE_MEANS,) if self.constants > 1 else ()) + held + _open(self)
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the error of a coefficient, and the share of draws with open intervals.
@@ -215,24 +272,39 @@ class Regression(AnalysisPlan[RegressionParameters]):
         low = min(low, value)
         high = max(high, value)
         ranged = "half of all studies"
-        noise = self.releases[0].round_deviation(self.shape)
+        noise = _noise_in_moment(self)
         return (
             Expectation("error of a coefficient", value, low, high, rises=False, ranged=ranged),
             Expectation("chance that coefficients have intervals", 1.0 - open_ends / _DRAWS),
             Expectation("noise in an entry of the moment", noise, rises=False),
+            *expect_auc(self),
         )
+
+    refuse_hopeless = refuse_noisy_auc
 
     def run(self) -> Run:
         """Request the moment, solve, and request the sampling error of reported coefficients."""
         release = yield Query("regression", "regression_moment")
+        if self.parameters.held_out:
+            release = training_release(self, release)
+        training = release
         sites = self.sites_with_units(release)
         question = replace(self.asked, shape=self.estimated_shape(release))
         fit = least_squares(question.moment(release.values, release.deviation, sites))
         if worth_asking(fit, self.parameters.confidence):
             asked = influence_arguments(self, fit, sites)
             release = yield Query("influence", "regression_influence", asked)
+            if self.parameters.held_out:
+                release = over_training(self, release, training)
             fit = with_measured_variance(self, fit, sites, release)
-        return linear_result(question, fit)
+        result = linear_result(question, fit)
+        if not self.parameters.held_out:
+            return result
+        factor = question.model(fit, fit.explained(question.confidence)).factor
+        model = score_model(self, fit, factor, sites)
+        heard = {"weights": model.query_weights(self), "edges": model.edges}
+        release = yield Query("held_out", "regression_held_out", heard)
+        return with_held_out(self, result, model, HeldOutCounts.of(self, release))
 
 
 def model_of(
@@ -271,16 +343,22 @@ def _open(plan: Regression) -> tuple[str, ...]:
     return open_coefficients(plan, plan.constants > 1, partial(_fits, draws=_FEW))
 
 
+def _noise_in_moment(plan: Regression) -> float:
+    """Return the noise in an entry of the mean over training participants."""
+    whole = sum(plan.shape.units) / sum(plan.training_shape.units)
+    return plan.releases[0].round_deviation(plan.shape) * whole
+
+
 def _fits(plan: Regression, draws: int) -> Iterator[Fit]:
     """Draw studies of assumed participants, each with its own noise and sampling error."""
-    level = plan.releases[0].round_deviation(plan.shape)
+    level = _noise_in_moment(plan)
     return drawn_fits(plan.asked, level, partial(_moment, plan), draws)
 
 
 def _moment(plan: Regression, generator: np.random.Generator) -> Array:
     """Draw the assumed E[z zᵀ], with the sampling error of the products with the target."""
     weights = plan.asked.weights
-    units = plan.shape.units
+    units = plan.training_shape.units
     explaining = plan.shape.features - 1
     variance = min(FILLED * plan.parameters.bound**2 / explaining, ASSUMED_DEVIATION**2)
     target = 1.0 if plan.parameters.model == "logistic" else ASSUMED_DEVIATION**2

@@ -40,12 +40,26 @@ class RegressionParameters(AnalysisParameters):
     """For logistic: 'taylor' is the published second-order polynomial; 'gaussian' holds for large
     coefficients too, where s is about Gaussian."""
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    """Level of the coefficients' intervals."""
+    """Level of the intervals."""
+    held_out: float = Field(default=0.0, ge=0, le=0.5)
+    """For logistic: fraction of the participants who train nothing. On them the AUC and the
+    calibration are measured. By default none."""
+    judging: float = Field(default=0.3, gt=0, lt=1)
+    """Fraction of the budget (of μ²) for the measurement on held-out participants."""
+    prevalence: float = Field(default=0.5, gt=0, lt=1)
+    """Expected fraction of participants with the label 1, for the forecast of the AUC."""
+    auc_error: float = Field(default=0.05, gt=0)
+    """Maximum forecast standard error of the AUC, from noise and chance. A study with a larger one
+    is refused, unless `anyway` is set."""
+    anyway: bool = False
+    """Whether to run a study whose AUC is expected to have a larger error than `auc_error`."""
 
     @model_validator(mode="after")
     def _complete(self) -> RegressionParameters:
         if (self.model == "polynomial") != (self.cost is not None):
             raise FieldError("cost", "it belongs to model: polynomial; give both or neither")
+        if self.held_out and self.model != "logistic":
+            raise FieldError("held_out", "it belongs to model: logistic; set it to 0 or omit it")
         if self.cost is not None and self.cost[2][0] <= 0:
             raise FieldError("cost", "the coefficient of s² must be positive for a minimum")
         if self.cost is not None and self.cost[1][0] != 0 and not self.intercept:

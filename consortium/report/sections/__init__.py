@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from consortium.report.finished import Finished
 from consortium.report.sections import (
+    curves,
     glance,
     images,
     maps,
@@ -48,6 +49,7 @@ FINDINGS: tuple[Make, ...] = (
     glance.section,
     maps.section,
     images.section,
+    curves.section,
     tables.section,
     views.section,
     files_section,

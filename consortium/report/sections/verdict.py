@@ -127,7 +127,11 @@ def _found(run: Finished) -> Facts:
 
 def rows_found(tables: Iterable[Table]) -> Facts:
     """Count the rows of tables whose result is found, or is reported where none is sought."""
-    whole = [table for table in tables if not table.voxels_of and len(table.rows) < MOST_ROWS]
+    whole = [
+        table
+        for table in tables
+        if not table.voxels_of and table.curve is None and len(table.rows) < MOST_ROWS
+    ]
     states = [state for table in whole for row in table.rows if (state := _state(table, row))]
     if len(states) < FEWEST_ROWS:
         return ()

@@ -19,7 +19,7 @@ from consortium.algorithms.regression.kernels.logistic_from_moments import (
 from consortium.base.array import Array
 from consortium.kernels.noisy_least_squares import Fit
 
-_TWO_LEVELS = 0.8
+TWO_LEVELS = 0.8
 """Mean square from which a column between -1 and 1 counts as one of two levels."""
 _MOST_VARIANCE = 0.999  # largest variance of the predictors of labels of -1 and +1
 _MOST_UNGROUPED = 0.3
@@ -122,7 +122,7 @@ def logistic_factors(
     """
     entries = entries_of(fit)
     kinds = [entries] if len(entries.parts) < 2 else [entries, entries.pooled()]
-    two = (entries.squares >= _TWO_LEVELS) & ~several
+    two = (entries.squares >= TWO_LEVELS) & ~several
     first = int(np.argmax(np.where(two, entries.explained, -1.0)))
     grouped = bool(two[first]) and len(entries.parts) > 0
     taken = float(entries.explained[first]) if grouped else 0.0
