@@ -45,7 +45,7 @@ def one_run(folder: Path, kind: str, epsilon: float, seed: int) -> tuple[float, 
     """Return whether hospitals are found to differ, and the SD: found, low, high, detectable."""
     people = read(folder)
     generator = np.random.default_rng((seed, 57))
-    sites = []
+    sites = list[ArrayData]()
     for site in np.unique(people.site):
         here = people.site == site
         group = people.autism[here].copy()
