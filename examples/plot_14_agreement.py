@@ -3,8 +3,8 @@ Do hospitals agree, and does the result depend on age?
 ======================================================
 
 What reviewers ask after a first result. One study of ``glm`` with ``contrasts: all`` and
-``agreement: 0.1`` answers both questions: models with and without age are computed from what was
-released, and one released number tells how much the effect differs between hospitals.
+``agreement: 0.1`` answers both questions. Models with and without age are computed from the
+released coefficients, and one released number shows how much the effect differs between hospitals.
 """
 
 import tempfile

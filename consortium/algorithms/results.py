@@ -27,7 +27,7 @@ class Table:
     about: Mapping[str, str] = field(default_factory=dict)
     """Description of a column for the TSV's sidecar, where it is needed."""
     curve: tuple[str, str] | None = None
-    """Columns of x and y, between 0 and 1, that the page draws beside the diagonal; None: none."""
+    """Columns of x and y, between 0 and 1, that the page draws with the diagonal, or None."""
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 def _warn_of_steps(estimator: PrivateEstimator) -> None:
     """Warn if a pipeline that calls `fit` has earlier steps that learn without noise.
 
-    scikit-learn does not tell a step about its pipeline, so the calls are looked through.
+    scikit-learn gives a step no reference to its pipeline, so it is searched among the callers.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

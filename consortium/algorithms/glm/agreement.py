@@ -61,7 +61,7 @@ METHODS = (
     "The standard deviation of the effect between hospitals was estimated from the released sum of "
     "the hospitals' scores, each the norm of its weighted residuals about the common effects less "
     "the norm that its own participants' squares predict. Its interval includes sampling and "
-    "privacy noise; hospitals are said to differ if no difference is rejected at 5 % (one-sided)."
+    "privacy noise; hospitals are said to differ if equality is rejected at 5 % (one-sided)."
 )
 BETWEEN = "between-hospital SD that is found with power 0.8"
 
@@ -102,7 +102,7 @@ def _squares_of(plan: Glm, persons: Array, proportions: Array) -> Array:
 
 
 def _floor(plan: Glm) -> float:
-    """Return F. The average is over participants, so many small sites do not make it small."""
+    """Return F. Its average is over participants, so it is that of large sites."""
     groups = plan.groups
     squares = _squares_of(plan, groups.persons, groups.proportions)
     return _FLOOR * math.sqrt(float(np.average(squares, weights=groups.persons)))
@@ -217,7 +217,7 @@ def _score(
 def agreement_arguments(
     plan: Glm, learned: Learned, found: Effects, every: Coefficients | None, heard: dict[str, Array]
 ) -> dict[str, Array]:
-    """Return the arguments of the round's query, beside those of the earlier ones."""
+    """Return the arguments of the round's query."""
     names = {"proportions", "location", "scales", "centres"} & set(heard)
     own = {name: heard[name] for name in names}
     own["coefficients"] = found.each.effects[None] if every is None else every.values

@@ -1,4 +1,4 @@
-"""Tables that have a curve, drawn beside the diagonal: ROC curves and calibration."""
+"""Tables that have a curve, drawn with the diagonal: ROC curves and calibration."""
 
 import math
 

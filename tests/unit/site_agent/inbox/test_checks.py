@@ -1,4 +1,4 @@
-"""Checks beside the pages: one at a time, and an end in every case."""
+"""Checks that run while pages are shown: one at a time, and each ends."""
 
 import threading
 from datetime import UTC, datetime
