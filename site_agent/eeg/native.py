@@ -69,8 +69,9 @@ def load_mne() -> Any:
         import mne.filter
     except ImportError as error:
         raise ConfigurationError(
-            "EEG recordings require the package mne of the extra 'eeg', which requirements.txt of a "
-            "release lacks. Install its requirements-all.txt, or run 'pip install \"cape-consortium[eeg]\"'."
+            "EEG recordings require the package mne of the extra 'eeg', which requirements.txt of "
+            "a release lacks. Install its requirements-all.txt, or run "
+            "'pip install \"cape-consortium[eeg]\"'."
         ) from error
     return mne
 
