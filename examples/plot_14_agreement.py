@@ -33,8 +33,7 @@ def simulate_tables(between: float) -> Path:
         own = EFFECT + between * rng.standard_normal(20) - 0.03 * (age - 50)[:, None]
         offset = 0.5 * rng.standard_normal(20)  # of the scanner
         own = np.where(patient[:, None], own, -0.03 * (age - 50)[:, None]) + offset
-        table = pd.DataFrame(own + rng.standard_normal(own.shape), columns=REGIONS)
-        table = 2.5 + 0.15 * table
+        table = 2.5 + 0.15 * pd.DataFrame(own + rng.standard_normal(own.shape), columns=REGIONS)
         table.insert(0, "participant_id", [f"sub-{n:04d}" for n in range(many)])
         table["diagnosis"] = np.where(patient, "patient", "control")
         table["age"] = age.round(1)
