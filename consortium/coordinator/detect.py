@@ -40,7 +40,7 @@ class Detected:
 
         Raises StudyError if no column has two levels, or there are several to choose from.
         """
-        wanted = [name for name in self.groups if not _COVARIATE.fullmatch(name)]
+        wanted = self._candidates()
         if len(wanted) != 1:
             found = ", ".join(wanted) or "none"
             raise StudyError(
@@ -49,8 +49,19 @@ class Detected:
             )
         return {"column": wanted[0], **self.of(wanted[0])}
 
+    def described(self, column: str | None) -> dict[str, str]:
+        """Return answers that a new describe lacks: every column of numbers, by group if clear."""
+        wanted = self._candidates() if column is None else [column]
+        answers = {"outcomes": ",".join(self.numeric)} if self.numeric else {}
+        if len(wanted) == 1 and wanted[0] in self.groups:
+            answers |= {"column": wanted[0], "levels": ",".join(self.groups[wanted[0]])}
+        return answers
+
+    def _candidates(self) -> list[str]:
+        return [name for name in self.groups if not _COVARIATE.fullmatch(name)]
+
     def of(self, column: str) -> dict[str, str]:
-        """Return the same for a column that was named."""
+        """Return the same as `suggested`, for a column that was named."""
         names = [n for n in self.numeric if n != column and not _COVARIATE.fullmatch(n)]
         answers = {"outcomes": ",".join(names)} if names else {}
         if column in self.groups:

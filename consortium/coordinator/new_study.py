@@ -121,6 +121,8 @@ DRAFTS: Mapping[str, tuple[str, ...]] = {
 """Questions of each analysis's draft, in this order."""
 _NETWORKS = "glm-networks"
 _ASKED = {**DRAFTS, _NETWORKS: (*_ALL, "column", "levels", "groups")}
+_BY_GROUP = ("column", "levels")
+"""Further questions of describe, once --column is given."""
 
 
 def new_study(
@@ -128,8 +130,9 @@ def new_study(
 ) -> Study:
     """Write a study file.
 
-    Raises StudyError if the file exists, an answer is missing, or the answers make no valid study;
-    nothing is written then. Raises OutputError if the file can't be written.
+    Raises StudyError if the file exists, an answer is missing or not used by this draft, or the
+    answers make no valid study; nothing is written then. Raises OutputError if the file can't be
+    written.
 
     Parameters
     ----------
@@ -144,14 +147,15 @@ def new_study(
     """
     if path.exists():
         raise StudyError(f"{path} exists and is left as it is; choose another name for the study.")
-    first = given.get("components") if algorithm == "glm" else None
-    if first is not None:
-        return _of_networks(path, Path(first), given, ask)
     if algorithm not in DRAFTS:
         raise StudyError(
             f"No draft exists for {algorithm[:40]!r}, only for {', '.join(DRAFTS)}; start from a "
             "file of configs/ for another analysis."
         )
+    _check_used(algorithm, given)
+    first = given.get("components") if algorithm == "glm" else None
+    if first is not None:
+        return _of_networks(path, Path(first), given, ask)
     text = _draft(path, algorithm, view="outcomes", **_answers(algorithm, given, ask))
     study = parse_study(text, f"{path} (not written)")
     write_text(path, text)
@@ -196,8 +200,31 @@ def _of_networks(
     return study
 
 
+def questions_of(algorithm: str, given: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the names of the questions whose answers a draft uses."""
+    if algorithm == "describe" and given.get("column") is not None:
+        return (*DRAFTS[algorithm], *_BY_GROUP)
+    if algorithm == "glm" and given.get("components") is not None:
+        return (*_ASKED[_NETWORKS], "components")
+    return DRAFTS.get(algorithm, ())
+
+
+def _check_used(algorithm: str, given: Mapping[str, str | None]) -> None:
+    """Raise StudyError if an answer is given that the draft does not use."""
+    used = questions_of(algorithm, given)
+    unused = [option_name(each) for each in given if given[each] is not None and each not in used]
+    if unused:
+        needs = f" without {option_name('column')}" if unused == ["--levels"] else ""
+        raise StudyError(
+            f"{', '.join(unused)}: the draft of {algorithm}{needs} uses only "
+            f"{', '.join(map(option_name, used))}. Leave {'it' if len(unused) == 1 else 'them'} "
+            "out, or edit the file afterwards."
+        )
+
+
 def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -> dict[str, Any]:
-    found = {name: given.get(name) for name in _ASKED[algorithm]}
+    asked = _ASKED[_NETWORKS] if algorithm == _NETWORKS else questions_of(algorithm, given)
+    found = {name: given.get(name) for name in asked}
     limits = given_file(found.get("limits") or "")
     if limits is not None and "outcomes" in found and found["outcomes"] is None:
         found["outcomes"] = ",".join(read_limits(limits, None))

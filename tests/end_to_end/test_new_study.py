@@ -7,7 +7,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from consortium.coordinator.new_study import DRAFTS
+from consortium.coordinator.new_study import DRAFTS, QUESTIONS, option_name
 from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import read_signed
 from consortium.report.outputs import write_outputs
@@ -86,9 +86,44 @@ def test_what_is_not_a_name_is_asked_for_and_not_taken_from_the_table(tmp_path: 
     table.write_text(table.read_text().replace("\tsex", "\tclinic"))
     said = refused("consortium", "new-study", study, *words)
     assert "Columns with two levels in the table: dx, clinic; say by --column" in said
-    other = ("--algorithm", "describe", "--sites", SITES, "--detect", table)
-    assert "add --algorithm glm" in refused("consortium", "new-study", study, *other)
+    other = ("--algorithm", "ica", "--sites", SITES, "--detect", table)
+    assert "got --algorithm ica" in refused("consortium", "new-study", study, *other)
     assert not study.exists()
+
+
+def test_names_for_a_description_are_detected_also(tmp_path: Path) -> None:
+    study, table = tmp_path / "table1.yaml", _own_table(tmp_path)
+    words = ("--algorithm", "describe", "--sites", SITES, "--detect", table, "--limits", "1,90")
+    said = enter("consortium", "new-study", study, *words)
+    assert (said.code, said.err) == (0, "")
+    measures, group = read_study(study).features
+    assert measures.labels == ("age", "lh_insula", "lh_cuneus")
+    assert group.labels == ("dx",)
+    assert read_study(study).analysis.groups == "dx"
+
+
+def test_a_description_by_group_has_the_groups_that_were_given(tmp_path: Path) -> None:
+    study = tmp_path / "table1.yaml"
+    words = options("describe", column="dx", levels="HC,SCZ")
+    assert enter("consortium", "new-study", study, *words).code == 0
+    made = read_study(study)
+    assert made.analysis.groups == "dx"
+    assert made.features[1].columns["dx"].levels == ("HC", "SCZ")
+
+
+@pytest.mark.parametrize("algorithm", DRAFTS)
+def test_an_option_that_a_draft_does_not_use_is_refused(algorithm: str, tmp_path: Path) -> None:
+    study, said = tmp_path / "study.yaml", set()
+    plain = {name: "given" for name in QUESTIONS if name not in DRAFTS[algorithm]}
+    for name, value in plain.items():
+        words = options(algorithm, **{name: value})
+        if (name, algorithm) in (("column", "describe"), ("components", "glm")):
+            continue  # these choose another draft
+        said.add(name)
+        answer = refused("consortium", "new-study", study, *words)
+        assert answer.startswith(f"consortium: {option_name(name)}: the draft of {algorithm}")
+        assert not study.exists()
+    assert said
 
 
 def _sorted(said: str) -> str:

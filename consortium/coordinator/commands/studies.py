@@ -46,7 +46,7 @@ Detected = Annotated[
     Path | None,
     typer.Option(
         "--detect",
-        help="glm: own table of participants, whose names of columns and levels are "
+        help="glm, describe: own table of participants, whose names of columns and levels are "
         "suggested; no number of it is written.",
     ),
 ]
@@ -70,8 +70,8 @@ ANSWERS: Mapping[str, str] = {
     "networks are compared.",
     "outcomes": "Columns that are compared (glm) or described, as lh_*_thickness, with commas.",
     "deviation": "glm: their usual standard deviation within a site and group, if known.",
-    "column": "Column of the groups of a glm.",
-    "levels": "The two groups of a glm, with a comma (default: control,patient).",
+    "column": "Column of the groups of a glm or describe.",
+    "levels": "The two groups, with a comma (default: control,patient).",
     "groups": "glm: participants of each group at a site, with a comma, or a table (.tsv, .csv) "
     "with the columns site and both groups, whose numbers are rounded.",
     "limits": "Low and high limit of the measured values, with a comma, or a table (.tsv, .csv) "
@@ -116,7 +116,7 @@ def new_study_command(
     **answers: str | None,
 ) -> None:
     """Write a commented study file; missing options are asked for at a terminal."""
-    from consortium.coordinator.new_study import new_study
+    from consortium.coordinator.new_study import new_study, questions_of
     from consortium.coordinator.new_study_tables import what_was_read
     from consortium.membership.keys import load_identity
     from consortium.membership.roster import read_roster
@@ -134,8 +134,9 @@ def new_study_command(
     identity = None if keys is None else load_identity(keys)
     if members is not None and answers["sites"] is None:
         answers["sites"] = ",".join(members.sites)
-    if members is not None and answers["subjects"] is None:
-        answers["subjects"] = _stated_sizes(members, answers["sites"] or "")
+    sizes = None if members is None else _stated_sizes(members, answers["sites"] or "")
+    if answers["subjects"] is None and "subjects" in questions_of(algorithm, answers):
+        answers["subjects"] = sizes
     made = new_study(study, algorithm, answers, out.ask)
     for line in what_was_read(answers):
         out.print(line)
@@ -143,7 +144,7 @@ def new_study_command(
     for file in (study.parent / view.maps_file for view in made.features if view.maps_file):
         names = ", ".join(read_names(table_of(file)).values())
         out.print(f"{table_of(file)} names the networks for the report: {names}. Edit names there.")
-    _preview(made, study, planned=answers["subjects"] is not None)
+    _preview(made, study, planned=(answers["subjects"] or sizes) is not None)
     if members is not None and identity is not None:
         sign_study(study, members, identity.key)
         out.print("It is also signed. After an edit sign it again with 'consortium sign'.")
@@ -468,8 +469,11 @@ def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
     """Fill in the names that a table suggests, where none were given."""
     from consortium.coordinator.detect import PUBLIC, detect
 
-    if algorithm != "glm":
-        raise StudyError("--detect suggests the columns of a glm; add --algorithm glm.")
+    if algorithm not in ("glm", "describe"):
+        raise StudyError(
+            f"--detect suggests columns of a glm or describe, got --algorithm {algorithm[:40]}. "
+            "Choose one of the two, or leave --detect out."
+        )
     found = detect(table)
     for line in found.lines():
         out.print(line)
@@ -478,7 +482,10 @@ def _suggest(table: Path, algorithm: str, given: dict[str, str | None]) -> None:
     else:
         out.print(PUBLIC)
     column = given["column"]
-    suggested = found.suggested() if column is None else found.of(column)
+    if algorithm == "describe":
+        suggested = found.described(column)
+    else:
+        suggested = found.suggested() if column is None else found.of(column)
     given.update({name: said for name, said in suggested.items() if given[name] is None})
 
 
