@@ -35,9 +35,15 @@ from site_agent.posterior import study_file
 
 FEWEST = 5
 """Participants from whom a hospital's level is estimated."""
+FEWEST_FOR_SPREAD = 30
+"""Participants from whom standard deviations are estimated, each with an error of 13 %."""
 _FAR = 5.0
 _MOST_BYTES = 20_000_000
 _MISSING = "n/a"
+_OWN_SPREAD = (
+    "The study states no standard deviations, so those of the scores are this hospital's own, "
+    "around the expected values."
+)
 _README = """\
 # Scores of participants, of study {study}
 
@@ -129,6 +135,9 @@ def write_zscores(
         else _by_chart(chart, columns, table)
     )
     chosen = _chosen(columns, table, among)
+    own_spread = chart is None and parameters.norms.deviation is None
+    if own_spread:
+        expected = _in_own_deviations(expected, values, chosen)
     scored = home_scores(
         values=values / expected.deviation[:, None],
         expected=expected.adjusted,
@@ -137,8 +146,10 @@ def write_zscores(
         location=expected.location,
         between=expected.between,
     )
-    told = _summary(scored, int(chosen.sum()), chart or source) + _outliers(
-        scored, data.people, [entry for _, entry in columns.labels]
+    told = (
+        *_summary(scored, int(chosen.sum()), chart or source),
+        *([_OWN_SPREAD] if own_spread else []),
+        *_outliers(scored, data.people, [entry for _, entry in columns.labels]),
     )
     _write(
         target=target,
@@ -170,17 +181,17 @@ def _by_study(source: Path, parameters: GlmParameters, columns: Columns, table: 
     """Return expected values by the coefficients of a finished study.
 
     Scores are not adjusted for the first column of the formula, of which the study reports the
-    effect. Raises OutputError if the study has no coefficients, or no deviation of each outcome.
+    effect. Raises OutputError if the study has no coefficients, or an open cohort.
     """
     if source.is_file():
         raise OutputError(
             f"{source} must be the output folder of a finished study, and is a file. Name the "
             "folder, or a chart by --chart."
         )
-    if parameters.norms.deviation is None:  # with an open cohort, units are those of its table
+    if parameters.open is not None:
         raise OutputError(
-            f"{source} must be of a study that states the standard deviation of each outcome "
-            "(analysis.norms.deviation), and is not. Use a chart by --chart."
+            f"{source} must be of a study without an open cohort (analysis.open), whose units are "
+            "those of its table. Use a chart by --chart."
         )
     released = read_released(source)
     names = {label: place for place, label in enumerate(columns.labels)}
@@ -199,6 +210,34 @@ def _by_study(source: Path, parameters: GlmParameters, columns: Columns, table: 
         deviation=deviation,
         adjusted=coefficients[:, kept] @ coded[kept],
         whole=coefficients @ coded,
+    )
+
+
+def _in_own_deviations(expected: _Expected, values: Array, chosen: Array) -> _Expected:
+    """Return expected values in this hospital's own standard deviations around them.
+
+    A study that states no deviations learns one scale for all outcomes, which converts effects to
+    the outcomes' units. It is not the spread of each outcome. Raises DataError if the hospital has
+    too few participants, or an outcome that does not vary.
+    """
+    if chosen.sum() < FEWEST_FOR_SPREAD:
+        raise DataError(
+            f"At least {FEWEST_FOR_SPREAD} participants are needed for standard deviations, which "
+            f"the study does not state (analysis.norms.deviation), and there are "
+            f"{int(chosen.sum())}. Use a chart by --chart."
+        )
+    beyond = np.where(chosen, values / expected.deviation[:, None] - expected.whole, np.nan)
+    there = np.isfinite(beyond)
+    counts = there.sum(axis=1)
+    enough = counts >= FEWEST_FOR_SPREAD
+    means = np.where(there, beyond, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    squares = np.where(there, np.square(beyond - means[:, None]), 0.0).sum(axis=1)
+    spread = np.sqrt(squares / np.maximum(counts - 1, 1))
+    spread = np.where(enough & (spread > 0), spread, np.nan)
+    return _Expected(
+        deviation=expected.deviation * spread,
+        adjusted=expected.adjusted / spread[:, None],
+        whole=expected.whole / spread[:, None],
     )
 
 

@@ -70,19 +70,22 @@ def make_tables(folder: Path, subjects: int) -> None:
 
 
 @cache
-def place() -> DemoFolders:
+def place(norms: str = "deviation: 0.3") -> DemoFolders:
     """A consortium with a finished run."""
+    text = STUDY.replace("deviation: 0.3", norms)
     made = build(
-        Path(mkdtemp()) / "town", text=STUDY, subjects=PERSONS, make=make_tables, most=100.0
+        Path(mkdtemp()) / "town", text=text, subjects=PERSONS, make=make_tables, most=100.0
     )
     carry_out(LocalConsortium(made))
     return made
 
 
-def words(target: Path, *more: object, source: Path | None = None) -> tuple[object, ...]:
-    files = place().files
-    rest = ("--roster", files.roster, "-f", place().site("east"), *more)
-    return ("zscores", source or files.out, target, *rest)
+def words(
+    target: Path, *more: object, source: Path | None = None, town: DemoFolders | None = None
+) -> tuple[object, ...]:
+    town = town or place()
+    rest = ("--roster", town.files.roster, "-f", town.site("east"), *more)
+    return ("zscores", source or town.files.out, target, *rest)
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -122,6 +125,22 @@ def test_scores_are_those_of_the_released_coefficients(tmp_path: Path) -> None:
     assert set(harmonized.columns) == {KEPT_COLUMN, *REGIONS}
     moved = values[REGIONS] - harmonized[REGIONS]
     assert moved.std().to_numpy() == pytest.approx(0.0, abs=1e-4)  # one level for all
+
+
+def test_without_stated_deviations_they_are_the_hospitals_own(tmp_path: Path) -> None:
+    town = place("correlation: 0.0")
+    said = enter("site-agent", *words(tmp_path / "scores", town=town))
+    assert (said.code, said.err) == (0, ""), said.err
+    assert "are this hospital's own" in " ".join(said.out.split())
+    found = read(tmp_path / "scores" / "zscores.tsv")[REGIONS]
+    patient = read(town.dataset("east") / "participants.tsv")["diagnosis"] == "patient"
+    values = read(town.dataset("east") / "thickness.tsv")[REGIONS]
+    within = pd.concat([found[patient] - found[patient].mean(), found[~patient]])
+    assert within.std().to_numpy() == pytest.approx(1.0, abs=0.1)
+    harmonized = read(tmp_path / "scores" / "harmonized.tsv")[REGIONS]
+    assert (values - harmonized).std().to_numpy() == pytest.approx(0.0, abs=1e-4)
+    few = words(tmp_path / "few", "--among", "diagnosis=control", town=town)
+    assert "At least 30" in refused("site-agent", *few)
 
 
 def test_a_published_chart_has_slopes_curves_and_levels(tmp_path: Path) -> None:
