@@ -1,6 +1,7 @@
 """Numbers as people write them, the same on the page and on the command line."""
 
 import math
+from collections.abc import Mapping
 from datetime import datetime
 
 _THOUSAND = 1e3
@@ -43,3 +44,25 @@ def percent(share: float) -> str:
 def moment(at: float) -> str:
     """Write a Unix time down for people, in local time."""
     return datetime.fromtimestamp(at).astimezone().isoformat(sep=" ", timespec="seconds")
+
+
+def said_together(sentences: Mapping[str, str]) -> list[str]:
+    """Join sentences that begin with their site's name and go on alike.
+
+    Parameters
+    ----------
+    sentences : mapping of str to str
+        A sentence by site, which begins with the site and a space.
+
+    Examples
+    --------
+    >>> said_together({"a": "a is away.", "b": "b has left.", "c": "c is away."})
+    ['a, c: each is away.', 'b has left.']
+    """
+    sites = dict[str, list[str]]()
+    for site, sentence in sentences.items():
+        sites.setdefault(sentence.removeprefix(f"{site} "), []).append(site)
+    return [
+        f"{own[0]} {rest}" if len(own) == 1 else f"{', '.join(own)}: each {rest}"
+        for rest, own in sites.items()
+    ]

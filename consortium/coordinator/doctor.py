@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from consortium.base.checkup import Check, Surroundings, disk, prefect_server, run_check, software
-from consortium.base.formatting import count
+from consortium.base.formatting import count, said_together
 from consortium.coordinator.approvals import approved_sentence
 from consortium.exchange.address import open_exchange
 from consortium.exchange.checkup import check_probe, compared_clock, directory_of
@@ -110,4 +110,4 @@ def _approvals(office: CoordinatorParts, path: Path, today: date) -> Check:
         return Check("approvals", "ok", "Every site's approval covers the next run.")
     approved = len(study.sites) - len(missing)
     message = approved_sentence(approved, study)
-    return Check("approvals", "warn", message, " ".join(missing.values()))
+    return Check("approvals", "warn", message, " ".join(said_together(missing)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from consortium.base.formatting import said_together
 from consortium.engine.mailbox import AwaitedMessages, Mailbox, foreign_message
 from consortium.engine.names import QUERY, Names
 from consortium.engine.run_context import RunContext
@@ -162,10 +163,10 @@ def shortage(mail: Mailbox, sites: Sequence[str], what: str, seconds: float) -> 
     notices = mail.notices
     reasons = [notices.refused[site] for site in sites if site in notices.refused]
     silent = [site for site in sites if site not in notices.refused]
-    unapproved = [site for site in silent if site in notices.unapproved]
-    reasons += [notices.unapproved[site].rstrip(".") for site in unapproved]
+    unapproved = {s: notices.unapproved[s] for s in silent if s in notices.unapproved}
+    reasons += [each.rstrip(".") for each in said_together(unapproved)]
+    remedy = "; ask the site's people" if len(silent) < len(sites) else ""
     silent = [site for site in silent if site not in unapproved]
-    remedy = "; ask the site's people" if len(reasons) > len(unapproved) else ""
     if silent:
         reasons.append(f"{', '.join(silent)}: {what} within {seconds:g} s")
         remedy = "; start the site's agent"

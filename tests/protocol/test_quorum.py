@@ -258,3 +258,15 @@ def test_the_output_of_a_run_that_was_given_up_may_be_taken_by_the_study_that_wa
     centre.abort(SiteError("west is not there; ask it."))
     taken = claim_run(files.out, mended, exchange, keys)
     assert (taken.study, read_run(files.out)) == (mended.digest, taken)
+
+
+def test_sites_that_lack_the_same_are_named_in_one_sentence(tmp_path: Path) -> None:
+    place = settle(tmp_path / "place", text=FOUR)
+    consent(place, "north", "east")
+    local = LocalConsortium(place, absent={"south", "west"})
+    centre = local.centre()
+    exchange, keys = place.files.open_exchange(), read_roster(place.files.roster).keys
+    centre.on_absence(lambda: uncovered_sites(exchange, local.study, keys, NOON.date()))
+    with pytest.raises(SiteError) as caught:
+        centre.open()
+    assert str(caught.value).startswith("south, west: each has given no standing approval")
