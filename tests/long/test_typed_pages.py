@@ -1,7 +1,7 @@
-"""The tutorial, typed: every command of it, in its order, in an empty folder.
+"""Pages that are typed: every command of them, in its order, in an empty folder.
 
-Each is given to its program in this process, which has imported all that they need; what the
-tutorial starts beside the others, and the run itself, are processes of their own.
+Each command is given to its program in this process, which has imported what they all need. What a
+page starts in the background, and the run itself, are processes of their own.
 """
 
 import os
@@ -18,18 +18,23 @@ import pytest
 from consortium.simulation.__main__ import main as make_up
 from tests.support.command_line import PROGRAMS, enter
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+DOCS = Path(__file__).parents[2] / "docs"
+TUTORIAL = DOCS / "tutorial.md"
+FIRST_PAPER = DOCS / "guides" / "first-paper.md"
 MODULES = {"consortium": "consortium", "site-agent": "site_agent"}
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(
+    r"save (?:this|them|it) as `(\S+?)`[^`]*?^```\w+\n(.*?)^```$", re.M | re.S | re.I
+)
 _LOOP = re.compile(r"for (\w+) in ([\w ]+); do (.*?)(;| &) done")
 _LAST_LINE = re.compile(r"(\w+)=\$\((.*) \| tail -n 1\)")
 MOST_COMMANDS = 12
 """Of all parties of a consortium of four, from nothing to a first result."""
 
 
-def typed() -> Iterator[str]:
-    """The lines after a prompt, with loops written out."""
-    for block in _BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
+def typed(page: Path) -> Iterator[str]:
+    """Yield the lines after a prompt, with loops written out."""
+    for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
         for line in block.splitlines():
             if line.startswith("$ "):
                 loop = _LOOP.fullmatch(line[2:])
@@ -42,9 +47,15 @@ def _written_out(loop: re.Match[str]) -> Iterator[str]:
         yield command.replace(f"${variable}", value) + end.rstrip(";")
 
 
+def save_files(page: Path) -> None:
+    """Save the files that a page asks its reader to save."""
+    for name, text in _FILE.findall(page.read_text(encoding="utf-8")):
+        Path(name).write_text(text, encoding="utf-8")
+
+
 @dataclass
 class Shell:
-    """As much of a shell as the tutorial uses, in the folder where the test stands."""
+    """As much of a shell as the pages use, in the current folder."""
 
     values: dict[str, str] = field(default_factory=dict)
     beside: list[subprocess.Popen[str]] = field(default_factory=list)
@@ -74,6 +85,8 @@ class Shell:
                 return Path(file).read_text(encoding="utf-8")
             case ["python", "-m", "consortium.simulation", *rest]:
                 make_up(rest)
+            case ["python", script]:
+                subprocess.run([sys.executable, script], check=True)
             case ["site-agent", *_] if beside and log:
                 with Path(log).open("w") as file:
                     self.beside.append(_start(words, stdout=subprocess.PIPE, stderr=file))
@@ -84,8 +97,30 @@ class Shell:
                 assert (done.code, done.err) == (0, ""), (words, done)
                 return done.out
             case _:
-                raise AssertionError(f"the tutorial types what this test does not know: {words}")
+                raise AssertionError(f"the page types what this test does not know: {words}")
         return ""
+
+    def type_page(self, page: Path) -> None:
+        """Save the files of a page and type its commands, and wait for the agents that it starts.
+
+        The agents of one study end before the next command, since a run ends with them.
+        """
+        save_files(page)
+        try:
+            for line in typed(page):
+                if not line.endswith(" &") and not line.startswith("consortium run "):
+                    self._wait()
+                self.type(line)
+            self._wait()
+        finally:
+            for agent in self.beside:
+                agent.kill()
+
+    def _wait(self) -> None:
+        for agent in self.beside:
+            self.said += agent.communicate(timeout=60)[0]
+            assert agent.returncode == 0
+        self.beside.clear()
 
 
 def _start(words: list[str], **streams: object) -> subprocess.Popen[str]:
@@ -102,7 +137,9 @@ def _finish(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_consortium_of_four_comes_to_its_first_result_in_a_dozen_commands() -> None:
-    programs = [line for line in typed() if re.search(r"(^|\()(consortium|site-agent) ", line)]
+    programs = [
+        line for line in typed(TUTORIAL) if re.search(r"(^|\()(consortium|site-agent) ", line)
+    ]
     until = next(k for k, line in enumerate(programs) if line.startswith("consortium run "))
     assert sum("site-agent init" in line for line in programs) == 4
     assert until + 1 <= MOST_COMMANDS
@@ -114,18 +151,28 @@ def test_every_command_of_the_tutorial_does_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shell = Shell()
-    try:
-        for line in typed():
-            shell.type(line)
-        for agent in shell.beside:
-            shell.said += agent.communicate(timeout=60)[0]
-            assert agent.returncode == 0
-    finally:
-        for agent in shell.beside:
-            agent.kill()
+    shell.type_page(TUTORIAL)
     assert "The promise was kept." in shell.said
     assert shell.said.count("Approved: first: group_ica") == 4
     assert len(re.findall(r"^\d\t.*\tfound$", shell.said, re.MULTILINE)) == 4
     assert Path("output/report.html").is_file()
     for site in ("north", "east", "south", "west"):
         assert "first-0001 has ended: complete" in Path(site, "agent.log").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_every_command_of_a_first_paper_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell = Shell()
+    shell.type_page(FIRST_PAPER)
+    for study in ("table1: describe", "regions: glm"):
+        assert shell.said.count(f"Approved: {study}") == 5
+    assert "Refit 1:" in shell.said
+    assert "Refit 2:" in shell.said
+    assert "At most ε = 8.12 of 20 is spent" in shell.said
+    (agreement,) = Path("regions", "tables").glob("*agreement_results.tsv")
+    assert agreement.is_file()
+    for site in ("aachen", "bergen", "cork", "delft", "espoo"):
+        assert Path(site, "scores", "zscores.tsv").is_file()
