@@ -3,8 +3,10 @@
 Participants' values are in learned units and clipped to norm √d + λ for d numbers. The mean is
 divided by the mean clipping factor, so only columns that are skewed, or whose centre is off, keep a
 bias. With c the clipping factors, the bias grows with the root of the mean of 1 - c and with the
-skewness of the column over √d, and that of a variance with the kurtosis over √d. The constants are
-fitted to simulated columns: `python -m benchmarks.describe bias`.
+skewness of the column over √d, and that of a variance with the kurtosis over √d. With fewer than
+eight numbers it grows faster as d falls, and few bins far from zero are clear of noise, which makes
+estimates of skewness and kurtosis too small. The constants are fitted to simulated columns
+(`python -m benchmarks.describe bias`) and to real ages (`python -m benchmarks.first_paper`).
 """
 
 import math
@@ -14,6 +16,8 @@ _FALL = 0.9
 _OFF_CENTRE = 0.1
 _SKEWED = 0.14
 _HEAVY = 0.25
+_MANY = 8
+"""Number of columns below which biases grow faster than with 1/√d."""
 _USUAL_SKEWNESS = 2.0
 _WEIGHT = 1.5
 _MARGINS = [k / 10 for k in range(3, 81)]
@@ -34,12 +38,17 @@ def mean_bias(lost: float, numbers: int, skewness: float) -> float:
     numbers : int
         d.
     """
-    return math.sqrt(lost) * (_OFF_CENTRE + _SKEWED * abs(skewness) / math.sqrt(numbers))
+    return math.sqrt(lost) * (_OFF_CENTRE + _SKEWED * abs(skewness) * _by_number(numbers))
 
 
 def square_bias(lost: float, numbers: int, kurtosis: float) -> float:
     """Return the standard deviation of a variance's bias, relative to the variance."""
-    return math.sqrt(lost) * _HEAVY * kurtosis / math.sqrt(numbers)
+    return math.sqrt(lost) * _HEAVY * kurtosis * _by_number(numbers)
+
+
+def _by_number(numbers: int) -> float:
+    """Return 1/√d, or more if there are few numbers."""
+    return max(1 / math.sqrt(numbers), math.sqrt(_MANY) / numbers)
 
 
 def choose_margin(numbers: int, noise: float) -> float:
