@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo.prepare import DemoFolders
-from consortium.membership.consent import withdraw
+from consortium.membership.consent import decline, withdraw
 from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import signature_path
 from consortium.study.reader import read_study
@@ -89,6 +89,20 @@ def test_own_words_and_a_wrong_template(place: DemoFolders, tmp_path: Path) -> N
     assert mail.get_content() == f"Noch {SITES[1]}?\n"
     own.write_text("{{ nothing }}")
     assert "the fields site, study, title" in refused(*words)
+
+
+def test_a_site_that_declined_is_shown_and_gets_no_reminder(
+    place: DemoFolders, tmp_path: Path
+) -> None:
+    site = SITES[3]
+    study, exchange = read_study(place.files.study), place.files.open_exchange()
+    decline(exchange, load_identity(place.site(site)).key, site, study)
+    found = json.loads(enter("consortium", "status", *where(place), "--json").out)["approvals"]
+    assert [each["site"] for each in found if each["declined"]] == [site]
+    mails = tmp_path / "mails"
+    said = enter("consortium", "remind", *where(place), "--to", mails)
+    assert site in said.out
+    assert sorted(path.name for path in mails.iterdir()) == sorted(f"{s}.eml" for s in SITES[1:3])
 
 
 def test_nobody_is_reminded_if_all_have_approved(place: DemoFolders, tmp_path: Path) -> None:
