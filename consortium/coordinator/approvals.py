@@ -125,7 +125,7 @@ def _reminder(
         "title": signed.study.heading,
         "file": study_file.name,
         "digest": signed.file,
-        "reason": awaited.reason,
+        "reason": f"{awaited.reason.partition('; ask')[0].rstrip('.')}.",  # the rest is for the centre
         "days": awaited.days,
     }
     try:

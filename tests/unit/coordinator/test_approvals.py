@@ -15,6 +15,7 @@ from consortium.membership.consent import decline, withdraw
 from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import signature_path
 from consortium.study.reader import read_study
+from site_agent.layout import DECLINED
 from tests.support.command_line import enter, refused
 from tests.support.local_consortium import SITES
 from tests.support.membership_files import PLAIN, consent, papers
@@ -76,6 +77,15 @@ def test_a_reminder_is_a_draft_for_each_of_them(place: DemoFolders, tmp_path: Pa
     text = mail.get_content()
     assert f"it has awaited for {DAYS} days" in text
     assert "site-agent approve" in text
+    commands = [line.split() for line in text.splitlines() if "site-agent" in line]
+    assert [words[1] for words in commands] == ["check", "approve", "decline"]
+    folder, files = place.site(SITES[3]), place.files
+    put = {"study.yaml": files.study, "roster.yaml": files.roster}
+    for _, *words in commands[::2]:  # as they are copied from the mail, in the study's folder
+        typed = [put.get(word, word) for word in words]
+        assert enter("site-agent", *typed, "-f", folder).code in (0, 1)
+    assert (folder / DECLINED).exists()
+    assert "ask it" not in text  # which is the coordinator's next step
 
 
 def test_own_words_and_a_wrong_template(place: DemoFolders, tmp_path: Path) -> None:
