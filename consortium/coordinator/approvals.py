@@ -119,13 +119,14 @@ def write_reminders(
 def _reminder(
     signed: SignedStudy, study_file: Path, awaited: SiteApproval, template: Path | None
 ) -> bytes:
+    state = awaited.reason.partition("; ask")[0].rstrip(".")  # without the coordinator's next step
     fields: Mapping[str, object] = {
         "site": awaited.site,
         "study": signed.study.study,
         "title": signed.study.heading,
         "file": study_file.name,
         "digest": signed.file,
-        "reason": f"{awaited.reason.partition('; ask')[0].rstrip('.')}.",  # the rest is for the centre
+        "reason": f"{state}.",
         "days": awaited.days,
     }
     try:
