@@ -311,7 +311,7 @@ class Agent:
         return done
 
     def _reconsider(self) -> None:
-        """Meet again each run that was ignored, if its study has been approved since."""
+        """Look again at each run that was ignored, if its study has been approved since."""
         if not self._unapproved:
             return
         approved = approved_names(self.folder)

@@ -160,7 +160,7 @@ def withdraw(exchange: Exchange, identity_key: Ed25519PrivateKey, site: str, stu
 
 
 def decline(exchange: Exchange, identity_key: Ed25519PrivateKey, site: str, study: Study) -> str:
-    """Inform the coordinator that the site's staff decided against this exact study."""
+    """Post to the coordinator that the site's staff decided against this exact study."""
     declined = Consent(site, study.digest, 0, declined=True)
     return post_consent(exchange, identity_key, study.study, declined)
 
