@@ -73,7 +73,7 @@ def test_a_table_may_lie_in_a_folder_of_the_data_set(tmp_path: Path) -> None:
     [
         *((v, "has no value") for v in ("", "n/a", "nan")),
         *((v, "has no number") for v in ("old", "5O", "1,2,3")),
-        *((v, "decimal comma") for v in ("24,6", "-1,5")),
+        *((v, "has a number with a decimal comma") for v in ("24,6", "-1,5")),
     ],
 )
 def test_who_lacks_a_value_is_told_by_name_of_the_column(
