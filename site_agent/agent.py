@@ -23,7 +23,7 @@ from consortium.errors import (
 )
 from consortium.membership.consent import post_consent, read_consents
 from consortium.membership.keys import load_identity
-from site_agent.approval.approval import approvals, post_withdrawn
+from site_agent.approval.approval import approvals, approved_names, post_withdrawn
 from site_agent.config import SiteConfig
 from site_agent.engines.base import Engine
 from site_agent.engines.open import open_engine
@@ -33,7 +33,7 @@ from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Drive, in_thread
 from site_agent.page.updater import PageUpdater
-from site_agent.run.admission import Admission, public_reason, release, send_refusal
+from site_agent.run.admission import Admission, public_reason, release, send_refusal, study_of
 from site_agent.run.message_store import MessageStore
 from site_agent.run.participation import Participation
 from site_agent.run.preload import Preload
@@ -97,6 +97,7 @@ class Agent:
         )
         self._runs: dict[str, Participation | None] = {}
         self._admitted: dict[str, Admission] = {}
+        self._unapproved: set[str] = set()  # ignored until their study is approved
         self._waits = WaitLog(WaitFile(self.folder, self.clock.wall), log)
         self._followed = -math.inf
         self._page = PageUpdater(self.folder, self.clock, self.now, log.line_once, self.drive)
@@ -297,6 +298,7 @@ class Agent:
             )
             return False
         done = False
+        self._reconsider()
         announced = self._announced()
         if renewed and not {*announced} <= {*self._runs}:
             done |= self._hear_ends()
@@ -307,6 +309,15 @@ class Agent:
             if participation is not None and participation.ended is None:
                 done |= self._take_step(run, participation, participation.advance)
         return done
+
+    def _reconsider(self) -> None:
+        """Look again at each run that was ignored, if its study has been approved since."""
+        if not self._unapproved:
+            return
+        approved = approved_names(self.folder)
+        for run in [each for each in self._unapproved if study_of(each) in approved]:
+            self._unapproved.remove(run)
+            self._runs.pop(run, None)
 
     def _hear_ends(self) -> bool:
         """Check which runs have ended, before another begins that an approval may not cover yet."""
@@ -380,7 +391,11 @@ class Agent:
         if message is None:
             return False
         admission = self._admitted.get(run, self._admission)
+        approved = approved_names(self.folder)  # before, so none that comes meanwhile is missed
         self._runs[run] = admission.admit(run, message)
+        if self._runs[run] is None and study_of(run) not in approved:
+            self._unapproved.add(run)
+            return False
         self._admitted[run] = admission  # by which it is resumed, whatever is written later
         return self._runs[run] is not None
 

@@ -10,7 +10,9 @@ from consortium.errors import ConsortiumError, LedgerError
 from consortium.membership.keys import Identity, load_identity
 from consortium.membership.roster import fingerprint
 from site_agent.approval.approval import Approval, approvals
+from site_agent.approval.folder import SiteFolder
 from site_agent.approval.folder_states import FolderStates
+from site_agent.approval.offers import Offer, read_offers
 from site_agent.config import SiteConfig
 from site_agent.enrolment.pinned_consortium import PinnedConsortium, read_pinned
 from site_agent.ledger.ledger import Ledger
@@ -57,6 +59,8 @@ class SiteStatus:
     """Whether the agent is running."""
     waiting: Waiting | None
     """Events that the agent waits for."""
+    undecided: tuple[Offer, ...] = ()
+    """Studies in the folder ``studies`` that wait for a decision of the site's staff."""
 
     def lines(self) -> list[str]:
         """Return what ``status`` prints."""
@@ -75,6 +79,9 @@ class SiteStatus:
             lines.append(f"approved   {approval_line(yes.approval)}")
             if yes.refused:
                 lines.append(f"refused    {yes.refused}")
+        for offer in self.undecided:
+            heading = offer.study.heading if offer.study else offer.path.stem
+            lines.append(f"undecided  {heading} ({offer.path})")
         lines.append(f"agent      {'running' if self.running else 'not running'}")
         if self.waiting is not None:
             who = ", ".join(f"{name}: {what}" for name, what in self.waiting.sites.items())
@@ -93,6 +100,7 @@ class SiteStatus:
             "exchange": self.config.exchange,
             "consortium": trust and {"key": trust.centre.hex(), "roster": trust.serial},
             "approved": [yes.as_json() for yes in self.approved],
+            "undecided": [offer.study.study for offer in self.undecided if offer.study],
             "running": self.running,
             "waiting": self.waiting and asdict(self.waiting),
         }
@@ -117,6 +125,7 @@ def read_status(folder: Path) -> SiteStatus:
         approved=approved,
         running=running,
         waiting=waiting,
+        undecided=tuple(each for each in read_offers(SiteFolder.open(folder)) if each.is_waiting),
     )
 
 

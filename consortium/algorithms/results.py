@@ -53,6 +53,8 @@ class Captions:
     persons: bool = False
     """Whether each column of the loadings is a real or simulated participant. Values from a table
     are then reported in their columns' units."""
+    counted: str = ""
+    """Sentence of the headline that counts findings; a page that lists them leaves it out."""
 
     def is_found(self, column: int) -> bool:
         """Return whether a column of the loadings, counted from 0, was found."""

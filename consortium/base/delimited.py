@@ -116,7 +116,7 @@ class DelimitedTable:
                 path,
                 "separator",
                 "the cells must be separated by tabs or commas, and line 1 has "
-                "semicolons. Export the table again with tabs.",
+                "semicolons. Export the table again with tabs, and with decimal points.",
                 line=1,
             )
 

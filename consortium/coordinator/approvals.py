@@ -32,6 +32,8 @@ class SiteApproval:
     """Sentence with the reason if it does not; it begins with the site's name."""
     days: int | None = None
     """Whole days since the study was signed or the approval ended; None if that is unknown."""
+    declined: bool = False
+    """Whether the site's staff declined the study, so that no reminder is due."""
 
 
 def approved_sentence(approved: int, study: Study) -> str:
@@ -61,9 +63,19 @@ def site_approvals(
     return tuple(
         SiteApproval(site, True)
         if site not in missing
-        else SiteApproval(site, False, missing[site], _days(consents[site], signed_at, today))
+        else SiteApproval(
+            site,
+            False,
+            missing[site],
+            _days(consents[site], signed_at, today),
+            _is_declined(consents[site]),
+        )
         for site in study.sites
     )
+
+
+def _is_declined(consent: Consent | None) -> bool:
+    return consent is not None and consent.declined
 
 
 def _days(consent: Consent | None, signed_at: date, today: date) -> int | None:
@@ -107,13 +119,14 @@ def write_reminders(
 def _reminder(
     signed: SignedStudy, study_file: Path, awaited: SiteApproval, template: Path | None
 ) -> bytes:
+    state = awaited.reason.partition("; ask")[0].rstrip(".")  # without the coordinator's next step
     fields: Mapping[str, object] = {
         "site": awaited.site,
         "study": signed.study.study,
         "title": signed.study.heading,
         "file": study_file.name,
         "digest": signed.file,
-        "reason": awaited.reason,
+        "reason": f"{state}.",
         "days": awaited.days,
     }
     try:

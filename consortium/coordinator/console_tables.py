@@ -111,7 +111,8 @@ def show_approvals(study: Study, approvals: Sequence[SiteApproval], out: Console
         days = "–" if each.days is None else count(each.days, "day")
         table.add_row(each.site, days, each.reason.removeprefix(f"{each.site} "))
     out.print(table)
-    out.print("'consortium remind' writes a mail to each of them.")
+    if not all(each.declined for each in awaited):
+        out.print("'consortium remind' writes a mail to each site that has not decided.")
 
 
 def show_status(standing: RunStatus, out: Console) -> None:

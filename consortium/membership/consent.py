@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Literal
 
@@ -95,8 +95,12 @@ class Consent:
     epsilon: float | None = None
     until: date | None = None
     """In UTC."""
+    declined: bool = False
+    """Whether the site's staff declined the study; there is no run then."""
 
     def __post_init__(self) -> None:
+        if self.declined and self.runs:
+            raise StudyError(f"{self.site}: a declined study must have 0 runs, got {self.runs}.")
         try:
             _ = self.terms
         except StudyError as error:
@@ -153,6 +157,12 @@ def post_consent(
 def withdraw(exchange: Exchange, identity_key: Ed25519PrivateKey, site: str, study: Study) -> str:
     """Take a site's consent back: a newer one for no run at all."""
     return post_consent(exchange, identity_key, study.study, Consent(site, study.digest, 0))
+
+
+def decline(exchange: Exchange, identity_key: Ed25519PrivateKey, site: str, study: Study) -> str:
+    """Post to the coordinator that the site's staff decided against this exact study."""
+    declined = Consent(site, study.digest, 0, declined=True)
+    return post_consent(exchange, identity_key, study.study, declined)
 
 
 def read_consents(
@@ -246,6 +256,8 @@ def uncovered_sites(
 def _reason(consent: Consent | None, runs: int, epsilon: float, today: date) -> str:
     if consent is None:
         return "has given no standing approval of this study; ask it for one."
+    if consent.declined:
+        return "has declined this study; ask its staff for the reason."
     if consent.terms is None:
         return "has withdrawn its approval; ask it for a new one."
     match consent.terms.refusal(runs, epsilon, today):
@@ -300,4 +312,8 @@ def _place(study_name: str, site: str) -> str:
 
 
 def _body(consent: Consent) -> bytes:
-    return msgspec.json.encode(consent)
+    """Return the signed bytes; a consent that is not declined has those of earlier versions."""
+    content = asdict(consent)
+    if not consent.declined:
+        del content["declined"]
+    return msgspec.json.encode(content)

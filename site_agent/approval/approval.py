@@ -85,6 +85,11 @@ def approvals(
     return found
 
 
+def approved_names(folder: Path) -> frozenset[str]:
+    """Return the names of the studies that have a record of an approval, valid or not."""
+    return frozenset(path.stem for path in (folder / APPROVED).glob("*.json"))
+
+
 def newest_approval(folder: Path, identity: Identity, study: str) -> Approval | None:
     """Return the valid approval of one study, whatever other records are in the folder.
 

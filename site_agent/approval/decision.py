@@ -16,6 +16,7 @@ from site_agent.approval.approval import (
     approve_papers,
     post_withdrawn,
 )
+from site_agent.approval.declining import forget_declined
 from site_agent.approval.folder import SiteFolder, StudyCase
 from site_agent.approval.folder_states import FolderStates
 from site_agent.approval.inspection import Inspection
@@ -94,6 +95,7 @@ def say_yes(
         had = site.ledger.used(case.study.study, case.centres)
         terms = replace(terms, runs=terms.runs + had)
         approval = approve_papers(folder, site.identity, papers, terms)
+        forget_declined(folder, approval.study.digest)
         return approval, _publish(site, states, approval, at)
 
 

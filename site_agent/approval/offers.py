@@ -6,7 +6,7 @@ folders of it: each study with its signature, the files that it names and ``rost
 
 import hashlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from consortium.errors import ConsortiumError, StudyError
 from consortium.membership.signed_study import members_digest, signature_path
 from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, Papers, newest_approval, newest_serials
+from site_agent.approval.declining import read_declined
 from site_agent.approval.folder import SiteFolder
 from site_agent.layout import APPROVED, CONFIG, POLICY, STUDIES
 
@@ -35,6 +36,8 @@ class Offer:
     """The study, whose signature was checked; None if it can't be used."""
     approval: Approval | None
     """The newest approval of a study of this name."""
+    declined: str
+    """Day on which the site's staff declined exactly this study; empty if they did not."""
     trouble: str
     """Reason why the study can't be approved as it is; empty if there is none."""
 
@@ -54,8 +57,13 @@ class Offer:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the study can be approved, and is not."""
-        return not self.trouble and not self.is_approved
+        """Whether the study can be approved, and is neither approved nor declined."""
+        return not (self.trouble or self.is_approved or self.declined)
+
+    @property
+    def is_declined(self) -> bool:
+        """Whether the staff declined exactly this study, and did not approve it afterwards."""
+        return bool(self.declined) and not self.is_approved
 
     def command(self, folder: Path) -> str:
         """Return the command that approves the study, for a terminal.
@@ -71,7 +79,8 @@ class Offer:
 
 def read_offers(site: SiteFolder) -> tuple[Offer, ...]:
     """Return the study files in the site's folder, by path. No image is opened."""
-    return tuple(_offer(site, path) for path in islice(_study_files(site.path), _MOST))
+    declined = read_declined(site.path)
+    return tuple(_offer(site, path, declined) for path in islice(_study_files(site.path), _MOST))
 
 
 def state_digest(site: SiteFolder, papers: Papers) -> str:
@@ -114,7 +123,7 @@ def _study_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _offer(site: SiteFolder, path: Path) -> Offer:
+def _offer(site: SiteFolder, path: Path, declined: Mapping[str, str]) -> Offer:
     beside = path.with_name(ROSTER)
     roster = beside if beside.exists() else site.path / STUDIES / ROSTER
     place = str(path.relative_to(site.path))
@@ -134,5 +143,11 @@ def _offer(site: SiteFolder, path: Path) -> Offer:
     except ConsortiumError as error:
         trouble = str(error)
     return Offer(
-        path=path, roster=roster, ident=ident, papers=papers, approval=approval, trouble=trouble
+        path=path,
+        roster=roster,
+        ident=ident,
+        papers=papers,
+        approval=approval,
+        declined=declined.get(papers.signed.study.digest, "") if papers else "",
+        trouble=trouble,
     )

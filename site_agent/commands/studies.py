@@ -230,6 +230,23 @@ def withdraw(
     _tell(trouble)
 
 
+@app.command(name="decline", rich_help_panel=STUDIES)
+def decline_command(
+    study: StudyFile,
+    roster: RosterFile,
+    folder: Folder = Path(),
+) -> None:
+    """Decline a study, and inform the coordinator; an approval replaces the decision."""
+    from site_agent.approval.declining import not_told, say_no
+    from site_agent.approval.folder import SiteFolder
+
+    papers = SiteFolder.open(folder).papers(study, roster)
+    trouble = say_no(folder, papers, now().date())
+    out.print(f"Declined: {papers.signed.study.study} is not approved.")
+    if trouble:
+        out.print(not_told(trouble))
+
+
 def _tell(trouble: Exception | None) -> None:
     if trouble:
         from site_agent.approval.decision import not_informed

@@ -25,6 +25,7 @@ from consortium.study.data_section import PersonRule
 from consortium.study.spec import Study
 from consortium.views.column import Column
 from site_agent.advice import Remedy, nearest_level, write_line
+from site_agent.config import Alias
 from site_agent.data.bids import labels_in
 from site_agent.data.people import participants_path
 from site_agent.data.personal import similar_column
@@ -32,6 +33,7 @@ from site_agent.data.strange_numbers import months_fit, part_beyond, strange_num
 from site_agent.data.tsv import Row, rows_or_errors, view_rows
 from site_agent.data.wording import (
     PARTICIPANTS,
+    Aliases,
     SiteTables,
     Wording,
     is_given,
@@ -155,7 +157,8 @@ def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str
         read = [*rows_or_errors(table, rules, wording, by_session=by_session)]
         yield from [str(row) for _, row in read if isinstance(row, DataError)][:_NAMED]
         chosen = [row for _, row in read if not isinstance(row, DataError)]
-        yield from _doubts(chosen, [*rules.items()], _descriptions(table, rules, wording))
+        described = _descriptions(table, rules, wording)
+        yield from _doubts(chosen, [*rules.items()], described, tables.aliases)
     for view in study.features:
         if view.single_columns:  # a view of tables
             own = cast("TableView", view)
@@ -165,7 +168,7 @@ def doubts_about(source: Path, study: Study, tables: SiteTables) -> Iterator[str
             table = _file_of(source, own, tables)
             yield from () if own.is_by_person else undescribed(table)
             described = _descriptions(table, names, wording)
-            yield from _doubts(rows, view.single_columns, described)
+            yield from _doubts(rows, view.single_columns, described, tables.aliases)
             if own.is_by_person:
                 yield from _nobodys(source, own, rows, wording)
     if not study.features or any(
@@ -185,7 +188,10 @@ def _descriptions(table: Path, names: Iterable[str], wording: Wording) -> Descri
 
 
 def _doubts(
-    rows: Sequence[Row], columns: Sequence[tuple[str, Column | PersonRule]], described: Described
+    rows: Sequence[Row],
+    columns: Sequence[tuple[str, Column | PersonRule]],
+    described: Described,
+    present: Aliases,
 ) -> Iterator[str]:
     coded: dict[str, list[str]] = {}
     called: dict[str, list[str]] = {}
@@ -206,7 +212,7 @@ def _doubts(
                 coded.setdefault(code, []).append(name)
         beyond += _many_beyond(name, own, column, said)
     if alike:
-        yield _misnamed(alike)
+        yield _misnamed(alike, present)
     yield from (Serious(_CALLED.format(code, _some(names))) for code, names in called.items())
     yield from (Serious(_CODED.format(code, _some(names))) for code, names in coded.items())
     if beyond:
@@ -268,17 +274,26 @@ def _like_levels(
             yield _Alike(name, like, value, description)
 
 
-def _misnamed(alike: Sequence[_Alike]) -> Misnamed:
-    """Return all aliases in one sentence, as site.yaml has one field for all."""
+def _misnamed(alike: Sequence[_Alike], present: Aliases) -> Misnamed:
+    """Return all aliases in one sentence, with the present ones, as site.yaml has one field."""
     named: dict[str, list[str]] = {}
-    levels: dict[str, dict[str, list[str]]] = {}
+    levels = {
+        name: {level: [*own] for level, own in alias.levels.items()}
+        for name, alias in present.items()
+    }
     for each in alike:
         named.setdefault(each.column, []).append(each.words)
         levels.setdefault(each.column, {}).setdefault(each.level, []).append(each.value)
     columns = "; ".join(f"column '{name}' has {', '.join(them)}" for name, them in named.items())
-    aliases = {name: {"levels": them} for name, them in levels.items()}
+    aliases = {name: _as_written(present.get(name), them) for name, them in levels.items()}
     advice = write_line(Remedy.LEVEL_ALIAS, {"aliases": aliases})
     return Misnamed(f"{columns}, and none is a level of the study: if that is meant, {advice}.")
+
+
+def _as_written(alias: Alias | None, levels: dict[str, list[str]]) -> dict[str, object]:
+    """Return an alias as site.yaml has it, with these levels."""
+    column = {"column": alias.column} if alias is not None and alias.column else {}
+    return {**column, **({"levels": levels} if levels else {})}
 
 
 def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:

@@ -117,11 +117,21 @@ def _row_names_clause(path: Path) -> str:
 def _no_table(source: Path, tables: SiteTables) -> Iterator[str]:
     table = tables.participants_of(source)
     if not table.exists() and labels_in(source):
-        advice = write_line(Remedy.PARTICIPANTS, {"participants": "PATH"})
-        yield (
-            f"{table} does not exist, so no study can choose participants by age or group here. If "
-            f"the table is in the raw data set, {advice} with its path as PATH."
-        )
+        yield no_participants(source, tables)
+
+
+def no_participants(source: Path, tables: SiteTables) -> str:
+    """Return that the table of participants is missing, and what to write into site.yaml."""
+    table = tables.participants_of(source)
+    lacking = f"{table} does not exist, so no study can choose participants by age or group."
+    if tables.participants is not None:
+        return f"{lacking} Correct 'participants' in site.yaml, whose paths start from its folder."
+    for other in (source / f"{table.stem}{ending}" for ending in (".csv", ".txt")):
+        if other.is_file():
+            advice = write_line(Remedy.PARTICIPANTS, {"participants": str(other.resolve())})
+            return f"{lacking} If {other.name} is the table, {advice}."
+    advice = write_line(Remedy.PARTICIPANTS, {"participants": "PATH"})
+    return f"{lacking} If the table is in another folder, {advice} with its path as PATH."
 
 
 def _of_view(source: Path, view: TableView, study: Study, tables: SiteTables) -> Understanding:

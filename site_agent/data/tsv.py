@@ -529,6 +529,9 @@ def encoded_vector(texts: Sequence[str | None], view: TableView) -> NDArray[np.f
     return np.array([x for value in found for x in value])
 
 
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+
+
 def missing_sentence(text: str | None, name: str, column: Column) -> str:
     """Return why a value can't be used, without the value itself."""
     if text == CODED:
@@ -537,5 +540,10 @@ def missing_sentence(text: str | None, name: str, column: Column) -> str:
         return f"column {name} has no value"
     if column.levels:
         levels = ", ".join(column.levels)
-        return f"column {name} has a value that is not a level of the study ({levels})"
+        return (
+            f"column {name} has a value that is not a level of the study ({levels}) and is not "
+            "named in aliases of site.yaml"
+        )
+    if _DECIMAL_COMMA.fullmatch((text or "").strip()):
+        return f"column {name} has a number with a decimal comma, and a decimal point is required"
     return f"column {name} has no number, but the study requires one"

@@ -22,12 +22,12 @@ from consortium.membership.keys import load_identity
 from consortium.privacy.gdp import epsilon_of
 from consortium.secagg import CENTRE, OVERHEAD, unseal
 from consortium.study.spec import Study
-from site_agent.advice import Remedy, write_line
 from site_agent.approval.approval import Approval, approvals
 from site_agent.approval.folder_states import FolderStates
 from site_agent.config import SiteConfig
 from site_agent.data.bids import find_subjects, labels_in
 from site_agent.data.people import candidates, left_out_here, site_tables
+from site_agent.data.table_summary import no_participants
 from site_agent.data.tsv import person_rows
 from site_agent.data.wording import Wording
 from site_agent.engines.open import open_engine
@@ -260,10 +260,8 @@ def _participants(config: SiteConfig) -> Check:
     """Report whether the site has a table of participants."""
     table = site_tables(config).participants_of(config.dataset)
     if not table.exists():
-        message = f"{table} does not exist, so no study can choose participants by age or group."
-        advice = write_line(Remedy.PARTICIPANTS, {"participants": "PATH"})
-        message += f" If the table is in another folder, {advice} with its path as PATH."
-        return Check("participants", "ok", message)
+        message = no_participants(config.dataset, site_tables(config))
+        return Check("participants", "ok" if config.participants is None else "fail", message)
     rows = sum(1 for _ in person_rows(table, (), Wording(tables=site_tables(config))))
     return Check("participants", "ok", f"{table} can be read, {count(rows, 'row')}.")
 

@@ -25,6 +25,7 @@ Page = Callable[[Office, Request], Response]
 _SHOWN: dict[str, Page] = {
     "": study_pages.show_home,
     "study/{ident}": study_pages.show_study,
+    "study/{ident}/decline": study_pages.ask_declining,
     "withdraw/{study}": study_pages.ask_withdrawal,
     "left-out": table_pages.show_left_out,
     "names": table_pages.show_names,
@@ -38,6 +39,7 @@ _FORMS: dict[str, Page] = {
     "study/{ident}/check": study_pages.start_check,
     "study/{ident}/confirm": study_pages.ask_approval,
     "study/{ident}/approve": study_pages.approve_study,
+    "study/{ident}/decline": study_pages.decline_study,
     "study/{ident}/note": study_pages.keep_note,
     "withdraw/{study}": study_pages.withdraw_study,
     "left-out/add": table_pages.add_left_out,

@@ -18,6 +18,7 @@ from consortium.study.plan import Plan, promised_mu
 from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import Papers, Terms, approvals
 from site_agent.approval.decision import approve_inspected, despite, not_informed, question
+from site_agent.approval.declining import not_told, say_no
 from site_agent.approval.folder import SiteFolder
 from site_agent.approval.inspection import Inspection, inspect, planned
 from site_agent.approval.offers import approval_digest, state_digest
@@ -167,6 +168,42 @@ def withdraw_study(office: Office, request: Request) -> Response:
         request,
         f"Withdrawn: {name} is no longer approved.",
         not_informed(trouble) if trouble else "",
+    )
+
+
+def ask_declining(office: Office, request: Request) -> Response:
+    """Ask for the confirmation that a study is declined."""
+    with office.reading() as folder:
+        site, offer = find_offer(folder, request.path_params["ident"])
+        if offer.papers is None:
+            raise StudyError(offer.trouble)
+        return office.show(
+            request,
+            "decline.html.j2",
+            site=site.config.name,
+            offer=offer,
+            study=offer.papers.signed.study,
+            shown=state_digest(SiteFolder.open(office.folder), offer.papers),
+        )
+
+
+def decline_study(office: Office, request: Request) -> Response:
+    """Decline a study as it was shown."""
+    site, offer = find_offer(office.folder, request.path_params["ident"])
+    papers = offer.papers
+    if papers is None:
+        raise StudyError(offer.trouble)
+    shown = field_of(request, "shown")
+
+    def still() -> None:
+        if state_digest(site, papers) != shown:
+            raise ConfigurationError(CHANGED)
+
+    trouble = say_no(office.folder, papers, office.now().date(), still)
+    return office.done(
+        request,
+        f"Declined: {papers.signed.study.study} is not approved.",
+        not_told(trouble) if trouble else "",
     )
 
 

@@ -93,7 +93,7 @@ class Admission:
                 signed = True
                 if _agreed(read_announcement(announced), approval):
                     return self._attend(run, approval, announced, seen)
-        if run.rsplit("-", 1)[0] in {approval.study.study for approval in approved}:
+        if study_of(run) in {approval.study.study for approval in approved}:
             if not signed:  # another party may have written it, and the centre's may follow
                 raise SignatureError(
                     "the announcement is not signed with an approved key of the consortium; the "
@@ -106,7 +106,8 @@ class Admission:
             )
         known = ", ".join(sorted(approval.study.study for approval in approved)) or "none"
         self.site.log.line_once(
-            f"{run} is not approved here; it is ignored. Approved studies: {known}."
+            f"{run} is not approved here; it is ignored until its study is approved. Approved "
+            f"studies: {known}."
         )
         return None
 
@@ -218,6 +219,11 @@ class Admission:
 
     def _permission(self, approval: Approval) -> Permission:
         return permit(self.folder, self.site.identity, approval, self.today())
+
+
+def study_of(run: str) -> str:
+    """Return the name of the study in the name of a run."""
+    return run.rsplit("-", 1)[0]
 
 
 def _opened(run: str, message: bytes, approval: Approval) -> bytes | None:

@@ -103,6 +103,7 @@ def test_tables_report_and_python_use_the_names(out):
     first = found.iloc[int(np.argmax(np.abs(found["t"].to_numpy(float))))]
     sentence = f"{len(found)} of {NETWORKS} networks differ: {first['entry']} ("
     assert sentence in page.replace("\u00a0", " ")
+    assert f"{len(found)} of {NETWORKS} outcomes" not in page  # the count is stated once
     axis = result.plot().axes[0]
     assert {label.get_text() for label in axis.get_yticklabels()} <= {*NAMES}
 

@@ -120,11 +120,13 @@ def effects_result(
     if more.agreement is not None:
         numbers |= agreement_numbers(more.agreement)
     error = float(numbers["mean_error"])
-    counted = counted_sentences(plan, centring)
+    found_sentence = _found_sentence(plan, significant)
     headline = (
         *(() if more.agreement is None else (agreement_sentence(plan, more.agreement),)),
         *bias_sentences(biases, plan.outcomes),
-        _headline(plan, significant, error, counted),
+        found_sentence,
+        _error_sentence(plan, error),
+        *counted_sentences(plan, centring),
         *contradicted_sentences(plan, learned),
         *filter(None, [coverage.withheld_sentence(lacking)]),
     )
@@ -132,6 +134,7 @@ def effects_result(
         "contrast",
         " ".join(headline),
         " ".join([effect_meaning(plan), *remarks_of(plan)]),
+        counted=found_sentence,
         found=bool(significant.any()),
         methods=methods_text(plan, learned, centring.groups.persons),
     )
@@ -337,22 +340,22 @@ def _maps(arrays: dict[str, Array], effect: str) -> dict[str, tuple[Array, str]]
     }
 
 
-def _headline(plan: Glm, significant: Array, error: float, counted: tuple[str, ...]) -> str:
-    """Return the number of discoveries, the mean standard error, and warnings on counts."""
-    name = plan.parameters.contrast
-    rate = 100 * plan.parameters.discoveries
-    count = int(significant.sum())
+def _found_sentence(plan: Glm, significant: Array) -> str:
+    """Return the number of discoveries."""
     verb = "follow" if plan.columns.slope else "differ by"
     what = f"{plan.outcomes:,} outcomes"
-    smoothed = ""
     if isinstance(plan.outcome_correlation, BasisCorrelation):
         places = plan.outcome_correlation.places
         numbers = plan.outcome_correlation.released
         what = f"{plan.outcomes:,} {places}, in maps computed from {numbers:,} numbers,"
-        smoothed = "smoothed "
-    sentence = (
-        f"{count:,} of {what} {verb} '{name}' at a false discovery rate of {rate:g} %; "
-        f"{smoothed}effects have a standard error of {error:.2f} {effect_units(plan)} (sampling "
-        "and privacy noise together)."
+    return f"{int(significant.sum()):,} of {what} {verb} '{plan.parameters.contrast}'."
+
+
+def _error_sentence(plan: Glm, error: float) -> str:
+    """Return the false discovery rate and the mean standard error."""
+    rate = 100 * plan.parameters.discoveries
+    smoothed = "smoothed " if isinstance(plan.outcome_correlation, BasisCorrelation) else ""
+    return (
+        f"The false discovery rate is {rate:g} %, and {smoothed}effects have a standard error of "
+        f"{error:.2f} {effect_units(plan)} (sampling and privacy noise together)."
     )
-    return " ".join((sentence, *counted))

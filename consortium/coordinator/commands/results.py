@@ -90,10 +90,13 @@ def remind(
     from consortium.exchange import open_exchange
 
     signed, approvals = _approvals(study, roster, open_exchange(exchange, credentials))
-    awaited = [each for each in approvals if not each.approved]
+    awaited = [each for each in approvals if not (each.approved or each.declined)]
+    for each in approvals:
+        if each.declined:
+            out.print(f"{each.reason} It gets no reminder.")
     for site, path in write_reminders(signed, study, awaited, template, folder).items():
         out.print(f"{path} is a draft to {site}.")
-    if not awaited:
+    if all(each.approved for each in approvals):
         out.print("Every site's approval covers the next run. No reminder is needed.")
 
 

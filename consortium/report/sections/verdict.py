@@ -39,7 +39,10 @@ def verdict(run: Finished) -> str:
         found = f"About {found}"
     if run.space.views:
         found = f"{found}, described by {', '.join(view.name for view in run.space.views)}"
-    sentences = (*outcomes_found(run), headline, f"{found}.", guarantee_text(report))
+    named = outcomes_found(run)
+    if named:
+        headline = headline.replace(f"{run.result.captions.counted} ", "", 1)
+    sentences = (*named, headline, f"{found}.", guarantee_text(report))
     return " ".join(filter(None, sentences))
 
 

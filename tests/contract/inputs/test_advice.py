@@ -115,11 +115,19 @@ def no_table(folder: Path, line: str) -> str:
     return " ".join(summarize_tables(folder / "bids", make_study("average"), tables).notes)
 
 
+def other_name(folder: Path, line: str) -> str:
+    """A table of participants in the data set, with the ending of its export."""
+    (folder / "bids" / "sub-01").mkdir(parents=True, exist_ok=True)
+    write_table(folder / "bids" / "participants.csv", "participant_id,age\n01,3")
+    tables = tables_with(folder, line)
+    return " ".join(summarize_tables(folder / "bids", make_study("average"), tables).notes)
+
+
 CASES: dict[Remedy, tuple[Callable[[Path, str], str], ...]] = {
     Remedy.COLUMN_ALIAS: (alike, unlike),
     Remedy.LEVEL_ALIAS: (levels,),
     Remedy.EXACT_LABELS: (two_rows, two_folders, row_of_means),
-    Remedy.PARTICIPANTS: (no_table,),
+    Remedy.PARTICIPANTS: (no_table, other_name),
 }
 """By remedy, failing inputs: each says what is wrong, given the line that was written."""
 

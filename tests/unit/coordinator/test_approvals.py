@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from consortium.coordinator.demo.prepare import DemoFolders
-from consortium.membership.consent import withdraw
+from consortium.membership.consent import decline, withdraw
 from consortium.membership.keys import load_identity
 from consortium.membership.signed_study import signature_path
 from consortium.study.reader import read_study
+from site_agent.layout import DECLINED
 from tests.support.command_line import enter, refused
 from tests.support.local_consortium import SITES
 from tests.support.membership_files import PLAIN, consent, papers
@@ -76,6 +77,15 @@ def test_a_reminder_is_a_draft_for_each_of_them(place: DemoFolders, tmp_path: Pa
     text = mail.get_content()
     assert f"it has awaited for {DAYS} days" in text
     assert "site-agent approve" in text
+    commands = [line.split() for line in text.splitlines() if "site-agent" in line]
+    assert [words[1] for words in commands] == ["check", "approve", "decline"]
+    folder, files = place.site(SITES[3]), place.files
+    put = {"study.yaml": files.study, "roster.yaml": files.roster}
+    for _, *words in commands[::2]:  # as they are copied from the mail, in the study's folder
+        typed = [put.get(word, word) for word in words]
+        assert enter("site-agent", *typed, "-f", folder).code in (0, 1)
+    assert (folder / DECLINED).exists()
+    assert "ask it" not in text  # which is the coordinator's next step
 
 
 def test_own_words_and_a_wrong_template(place: DemoFolders, tmp_path: Path) -> None:
@@ -89,6 +99,20 @@ def test_own_words_and_a_wrong_template(place: DemoFolders, tmp_path: Path) -> N
     assert mail.get_content() == f"Noch {SITES[1]}?\n"
     own.write_text("{{ nothing }}")
     assert "the fields site, study, title" in refused(*words)
+
+
+def test_a_site_that_declined_is_shown_and_gets_no_reminder(
+    place: DemoFolders, tmp_path: Path
+) -> None:
+    site = SITES[3]
+    study, exchange = read_study(place.files.study), place.files.open_exchange()
+    decline(exchange, load_identity(place.site(site)).key, site, study)
+    found = json.loads(enter("consortium", "status", *where(place), "--json").out)["approvals"]
+    assert [each["site"] for each in found if each["declined"]] == [site]
+    mails = tmp_path / "mails"
+    said = enter("consortium", "remind", *where(place), "--to", mails)
+    assert site in said.out
+    assert sorted(path.name for path in mails.iterdir()) == sorted(f"{s}.eml" for s in SITES[1:3])
 
 
 def test_nobody_is_reminded_if_all_have_approved(place: DemoFolders, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import date
 from functools import partial
 
@@ -15,6 +15,7 @@ from consortium.membership.consent import (
     KIND,
     MOST_SERIAL,
     Consent,
+    decline,
     missing_consents,
     post_consent,
     read_consents,
@@ -76,9 +77,33 @@ def test_a_consent_is_for_one_exact_study() -> None:
     assert read(exchange, other)["east"] is None
 
 
+def _bytes_of(consent: Consent) -> bytes:
+    """Return the body as earlier versions signed it, without the field of a declined study."""
+    content = asdict(consent)
+    del content["declined"]
+    return msgspec.json.encode(content)
+
+
+def test_a_declined_study_is_its_sites_newest_decision_until_it_is_approved() -> None:
+    exchange = MemoryExchange()
+    decline(exchange, KEYS["east"], "east", STUDY)
+    consent = read(exchange)["east"]
+    assert consent == Consent("east", STUDY.digest, 0, declined=True)
+    missing = missing_consents(STUDY, read(exchange), {}, 1.0, TODAY)
+    assert "declined" in missing["east"]
+    assert "declined" not in missing["west"]
+    post_consent(exchange, KEYS["east"], "small", give("east"))
+    assert read(exchange)["east"] == give("east")
+
+
+def test_a_declined_study_has_no_run() -> None:
+    with pytest.raises(StudyError):
+        Consent("east", STUDY.digest, 1, declined=True)
+
+
 def forgeries() -> dict[str, bytes]:
     """Messages that lie at east's place and aren't its consent."""
-    body = msgspec.json.encode(give("east", 1000))
+    body = _bytes_of(give("east", 1000))
     by_east = partial(seal, KEYS["east"], sender="east")
     genuine = by_east(run=KIND, kind=KIND, round=1, body=body)
     return {
@@ -91,7 +116,7 @@ def forgeries() -> dict[str, bytes]:
         "a message of a run": by_east(run="small-0001", kind=KIND, round=7, body=body),
         "a refusal": by_east(run=KIND, kind="refusal", round=7, body=body),
         "of west's, signed by east": by_east(
-            run=KIND, kind=KIND, round=7, body=msgspec.json.encode(give("west"))
+            run=KIND, kind=KIND, round=7, body=_bytes_of(give("west"))
         ),
         "not canonical": by_east(run=KIND, kind=KIND, round=7, body=body + b" "),
         "no JSON": by_east(run=KIND, kind=KIND, round=7, body=b"\xff"),
@@ -111,7 +136,7 @@ def test_a_forgery_neither_counts_nor_stops(forgery: str) -> None:
 
 def test_the_message_that_is_forged_above_would_count_if_it_were_right() -> None:
     exchange = MemoryExchange()
-    body = msgspec.json.encode(give("east", 1000))
+    body = _bytes_of(give("east", 1000))
     exchange.put("consent/small/east/000007", seal(KEYS["east"], KIND, "east", KIND, 7, body))
     assert read(exchange)["east"] == give("east", 1000)
 

@@ -1,5 +1,6 @@
 """An agent meets runs: of what was approved, as often as it was, and no other."""
 
+import shutil
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from consortium.membership.roster import read_roster
 from consortium.membership.signed_study import sign_study
 from site_agent.approval.approval import Terms, approve
 from site_agent.config import SiteConfig
+from site_agent.layout import APPROVED
 from site_agent.policy.policy import Policy
 from tests.support.forgery import ledger
 from tests.support.local_consortium import (
@@ -63,6 +65,25 @@ def test_an_agent_leaves_ended_runs_alone(tmp_path: Path) -> None:
     later.pump()
     later.pump()
     assert "takes part" not in later.said("north")
+
+
+class _LateDecision(LocalConsortium):
+    """A consortium in which west approves once its agent has seen the announced run."""
+
+    def pump(self) -> None:
+        super().pump()
+        undecided = not (self.place.site("west") / APPROVED / "small.json").exists()
+        if undecided and "small-0001 is not approved here" in self.said("west"):
+            say_yes(self.place, "west")
+
+
+def test_a_site_that_approves_after_the_announcement_joins_the_run(tmp_path: Path) -> None:
+    place = build(tmp_path / "place")
+    shutil.rmtree(place.site("west") / APPROVED)
+    local = _LateDecision(place)
+    assert conduct(local.centre())
+    assert "small-0001 is not approved here" in local.said("west")
+    assert _runs(place, "west") == {"small-0001"}
 
 
 def _meet(place: DemoFolders) -> LocalConsortium:

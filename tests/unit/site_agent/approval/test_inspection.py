@@ -222,7 +222,10 @@ def test_what_many_lack_is_one_line_with_their_number(place: DemoFolders) -> Non
     table.write_text("\n".join(["participant_id\tdiagnosis", *lines]) + "\n")
     text = shown(look(place))
     some = ", ".join(person.removeprefix("sub-") for person in persons)
-    lack = "column diagnosis has a value that is not a level of the study (control, patient)."
+    lack = (
+        "column diagnosis has a value that is not a level of the study (control, patient) and is "
+        "not named in aliases of site.yaml."
+    )
     assert f"  3 participants ({some}): {table}: {lack}" in text
     assert sum(lack in line for line in text.splitlines()) == 1
     (told,) = (line for line in text.splitlines() if "Patient" in line and "WARNING" in line)

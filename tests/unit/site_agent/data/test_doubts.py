@@ -53,6 +53,22 @@ def test_the_sites_people_are_told_of_levels_and_codes_before_they_say_yes(tmp_p
     assert list(doubts_about(site, study_of(missing=[-9999, 0]), SiteTables(aliases))) == []
 
 
+def test_the_field_to_paste_keeps_the_aliases_that_are_there(tmp_path: Path) -> None:
+    present = {
+        "diagnosis": Alias(column="Dx", levels={"SCZ": ("1",)}),
+        "iq": Alias(column="IQ"),
+    }
+    site = write_site(tmp_path, "01 1 100", "02 scz 100", "03 HC 100", header="Dx IQ")
+    (told,) = doubts_about(site, study_of(), SiteTables(present))
+    pasted = yaml.safe_load(told.split("write '")[1].split("' into site.yaml")[0])["aliases"]
+    assert pasted == {
+        "diagnosis": {"column": "Dx", "levels": {"SCZ": ["1", "scz"]}},
+        "iq": {"column": "IQ"},
+    }
+    aliases = {name: Alias(**values) for name, values in pasted.items()}
+    assert list(doubts_about(site, study_of(), SiteTables(aliases))) == []
+
+
 def test_levels_of_all_columns_are_one_field_to_paste(tmp_path: Path) -> None:
     columns = {"diagnosis": {"levels": ["SCZ", "HC"]}, "sex": {"levels": ["F", "M"]}}
     site = write_site(tmp_path, "01 scz f", "02 Scz F", "03 hc m", header="diagnosis sex")

@@ -72,7 +72,8 @@ def test_a_table_may_lie_in_a_folder_of_the_data_set(tmp_path: Path) -> None:
     ("value", "why"),
     [
         *((v, "has no value") for v in ("", "n/a", "nan")),
-        *((v, "has no number") for v in ("old", "5O")),
+        *((v, "has no number") for v in ("old", "5O", "1,2,3")),
+        *((v, "has a number with a decimal comma") for v in ("24,6", "-1,5")),
     ],
 )
 def test_who_lacks_a_value_is_told_by_name_of_the_column(

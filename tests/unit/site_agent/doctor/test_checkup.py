@@ -100,6 +100,11 @@ def test_a_healthy_site(folder: Path) -> None:
     assert "1 signed head on" in found["heads"].message
 
 
+def test_a_table_that_site_yaml_names_must_exist(folder: Path) -> None:
+    SiteConfig.load(folder).model_copy(update={"participants": folder / "no.tsv"}).save(folder)
+    assert _found(folder)["participants"].state == "fail"
+
+
 def test_a_new_site_is_healthy_and_is_left_as_it_was(folder: Path) -> None:
     before = sorted(folder.iterdir())
     assert {check.state for check in _found(folder).values()} == {"ok"}

@@ -166,9 +166,13 @@ def test_only_short_forms_are_read(visitor: Visitor) -> None:
     assert visitor.client.request("OPTIONS", address, headers=own).status_code == 405
 
 
+ASKED = "withdraw/{study}", "study/{ident}/decline"
+"""Forms whose address also shows the question."""
+
+
 def test_no_page_changes_anything_when_it_is_asked_for(visitor: Visitor) -> None:
     for path in _FORMS:
-        if path != "withdraw/{study}":  # whose page asks for the confirmation
+        if path not in ASKED:
             place = path.format(ident=visitor.study()[6:], study="small")
             assert visitor.get(place).status_code == 405, path
 

@@ -18,7 +18,7 @@ from site_agent.approval.approval import Approval, approvals
 from site_agent.approval.offers import state_digest
 from site_agent.config import SiteConfig
 from site_agent.inbox.office import find_offer
-from site_agent.layout import APPROVED, LEDGER, STUDIES, UNDERSTOOD
+from site_agent.layout import APPROVED, DECLINED, LEDGER, STUDIES, UNDERSTOOD
 from site_agent.ledger.ledger import Ledger
 from site_agent.policy.policy import Allowance, Policy
 from tests.support.command_line import enter
@@ -99,6 +99,35 @@ def test_a_study_is_checked_confirmed_approved_and_withdrawn(
     assert consent is not None
     assert consent.runs == 0
     assert "No study waits" not in visitor.get().text
+
+
+def test_a_study_is_declined_after_a_question_and_can_be_approved_later(
+    town: tuple[DemoFolders, Roster],
+) -> None:
+    place, members = town
+    folder = place.site("east")
+    visitor = Visitor(folder).enter()
+    study = visitor.study()
+    asked = visitor.get(f"{study}/decline")
+    assert "Decline this study?" in asked.text
+    assert not (folder / DECLINED).exists()  # a question changes nothing
+    assert visitor.post(f"{study}/decline", shown="0" * 64).status_code == 409
+    assert not (folder / DECLINED).exists()
+    visitor.post(f"{study}/decline", shown=visitor.shown(f"{study}/decline"))
+    home = visitor.get().text
+    assert "No study waits" in home
+    assert "Declined studies" in home
+    exchange, wanted = place.files.open_exchange(), read_study(place.files.study)
+    consent = read_consents(exchange, wanted, members.keys)["east"]
+    assert consent is not None
+    assert consent.declined
+    visitor.check()
+    visitor.post(f"{study}/approve", runs="1", shown=visitor.shown(study))
+    assert len(_approved(place)) == 1
+    assert "Declined studies" not in visitor.get().text
+    consent = read_consents(exchange, wanted, members.keys)["east"]
+    assert consent is not None
+    assert (consent.runs, consent.declined) == (1, False)
 
 
 def _key(folder: Path) -> str:
