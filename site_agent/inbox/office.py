@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
 
-from jinja2 import Undefined
+from jinja2 import Environment, Undefined
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -59,15 +60,17 @@ class Office:
         **values: object,
     ) -> Response:
         """Return a page."""
-        environment = page_environment("site_agent.inbox")
-        environment.finalize = self._finalize
-        text = environment.get_template(template).render(
+        text = self._environment.get_template(template).render(
             base=self.door.base,
             read_only=self.door.read_only,
             token=request.scope[SESSION_TOKEN],
             **values,
         )
         return HTMLResponse(text, status)
+
+    @cached_property
+    def _environment(self) -> Environment:
+        return page_environment("site_agent.inbox").overlay(finalize=self._finalize)
 
     def _finalize(self, value: object) -> object:
         """Return a value as a page shows it, with a mark instead of each unprintable character.
