@@ -16,7 +16,7 @@ PATIENCE = 10.0
 """Seconds in which a request must arrive completely; browsers need a fraction of one."""
 
 
-class Connection(H11Protocol):
+class InboxConnection(H11Protocol):
     """One connection, which is closed if no complete request arrives in time."""
 
     _since = 0.0

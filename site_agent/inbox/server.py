@@ -12,7 +12,7 @@ from consortium.base.lock import only_one
 from consortium.errors import ConfigurationError
 from site_agent.config import SiteConfig
 from site_agent.inbox.application import Inbox
-from site_agent.inbox.connections import Connection
+from site_agent.inbox.connections import InboxConnection
 from site_agent.inbox.guard import HOST, Door, Guard
 
 _BACKLOG = 100
@@ -75,7 +75,7 @@ def server_settings(app: Guard) -> uvicorn.Config:
         log_level="error",
         lifespan="off",
         ws="none",
-        http=Connection,
+        http=InboxConnection,
         backlog=_BACKLOG,
         proxy_headers=False,
         server_header=False,

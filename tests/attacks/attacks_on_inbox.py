@@ -112,7 +112,7 @@ def form_of_a_watcher(stage: Stage) -> bool:
 
 @attack(
     "local user",
-    guard="site_agent.inbox.connections:Connection._make_room",
+    guard="site_agent.inbox.connections:InboxConnection._make_room",
     without="the inbox has no file left for the staff's browser, and fills its log",
     stops="",
     instead=nothing,

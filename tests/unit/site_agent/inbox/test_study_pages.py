@@ -260,6 +260,22 @@ def test_no_page_has_a_character_that_is_not_shown(
         assert all(each.isprintable() or each == "\n" for each in page)
 
 
+def test_an_approval_that_is_reported_as_failed_is_not_made(
+    town: tuple[DemoFolders, Roster],
+) -> None:
+    place, _ = town
+    folder = place.site("east")
+    visitor = Visitor(folder).enter()
+    study = visitor.check()
+    (folder / UNDERSTOOD).mkdir()  # so the summary of this check can't be stored
+    shown = visitor.shown(study)
+    assert visitor.post(f"{study}/approve", runs="1", shown=shown).status_code == 409
+    assert _approved(place) == []
+    (folder / UNDERSTOOD).rmdir()
+    assert visitor.post(f"{study}/approve", runs="1", shown=shown).status_code == 200
+    assert len(_approved(place)) == 1
+
+
 def test_a_note_keeps_the_characters_of_its_script(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     visitor = Visitor(place.site("east")).enter()
