@@ -13,13 +13,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from consortium.base.atomic import path_in_folder
 from consortium.base.frozen_model import FrozenModel
+from consortium.base.regular_file import regular
 from consortium.base.strict_yaml import read_limited, read_yaml, write_yaml
-from consortium.errors import SignatureError, StudyError
+from consortium.errors import DataError, SignatureError, StudyError
 from consortium.membership.roster import Key, Roster, Signature, roster_keys, verifies
 from consortium.secagg.crypto import pack_tuple
 from consortium.study.reader import parse_study
 from consortium.study.spec import Study
 
+_MOST_FILE = 1 << 31
+"""Bytes of a file that a study names, all of which are read whenever the study is looked at."""
 _LABEL = "consortium study 2"  # 1: a study without scheme and boost had boost: 10000
 
 
@@ -157,8 +160,17 @@ def _named_files(study: Study) -> str:
 
 def _file_digest(study: Study, folder: Path, name: str, kind: str) -> str:
     try:
-        with path_in_folder(folder, name).open("rb") as file:
+        path = regular(path_in_folder(folder, name))
+        size = path.stat().st_size
+        if size > _MOST_FILE:
+            raise StudyError(
+                f"{path}, the {kind} of '{study.study}', must have at most {_MOST_FILE:,} bytes, "
+                f"and it has {size:,}. Ask the coordinator for a smaller file."
+            )
+        with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+    except DataError as error:
+        raise StudyError(str(error)) from error
     except ValueError as error:
         raise StudyError(
             f"The {kind} of '{study.study}', {name}, is not stored next to the study file; put it "

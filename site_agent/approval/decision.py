@@ -130,6 +130,9 @@ def approve_inspected(
     """
     if found.problems:
         raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
-    decided = say_yes(folder, found.case.papers, terms, today, ask=ask, still=still)
-    store_understanding(folder, found.study.study, found.understood)
-    return decided
+
+    def ready() -> None:
+        still()
+        store_understanding(folder, found.study.study, found.understood)
+
+    return say_yes(folder, found.case.papers, terms, today, ask=ask, still=ready)

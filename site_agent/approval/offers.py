@@ -123,6 +123,16 @@ def _study_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
+def _require_printable(path: Path) -> None:
+    """Refuse a name that a page can't show, or that a copied command would carry to a terminal."""
+    name = str(path)
+    if not name.isprintable():
+        raise StudyError(
+            f"{name}: the name of a study's file or folder must have printable characters only, "
+            "and this one has others. Rename it."
+        )
+
+
 def _offer(site: SiteFolder, path: Path, declined: Mapping[str, str]) -> Offer:
     beside = path.with_name(ROSTER)
     roster = beside if beside.exists() else site.path / STUDIES / ROSTER
@@ -132,6 +142,7 @@ def _offer(site: SiteFolder, path: Path, declined: Mapping[str, str]) -> Offer:
     approval = None
     trouble = ""
     try:
+        _require_printable(path)
         papers = site.papers(path, roster)
         study = papers.signed.study
         approval = newest_approval(site.path, site.identity, study.study)

@@ -74,7 +74,9 @@ class Inbox:
             HTTPException: _missing,
             Exception: _failed,
         }
-        return Starlette(routes=routes, exception_handlers=handlers)
+        found = Starlette(routes=routes, exception_handlers=handlers)
+        found.router.redirect_slashes = False
+        return found
 
 
 def _route(path: str, page: Page, office: Office, method: str) -> Route:

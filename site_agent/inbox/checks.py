@@ -1,5 +1,6 @@
 """Checks of studies that the inbox has started: one at a time, beside its pages."""
 
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ class StudyCheck:
     """Result of a check that has finished."""
     trouble: str = ""
     """Reason why it ended without a result."""
+    mark: str = field(default_factory=secrets.token_hex)
+    """Random name of this check, which the forms of its result carry."""
 
     @property
     def is_running(self) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -133,7 +133,8 @@ class Guard:
         """Return the answer to the exchange of a token; None for a request of a session."""
         door = self._door
         request = Request(scope, receive)
-        _check_address(door, request)
+        _require_host(door, request)
+        _require_folder(door, request)
         tokens = request.query_params.getlist("token")
         if tokens and request.method == "GET" and request.url.path == door.base:
             return _exchanged(door, tokens)
@@ -152,11 +153,14 @@ class Guard:
         return None
 
 
-def _check_address(door: Door, request: Request) -> None:
-    """Refuse a host that is not the loopback address, and a path without the secret folder."""
-    hosts = request.headers.getlist("host")
-    if hosts != [f"{HOST}:{door.port}"]:
+def _require_host(door: Door, request: Request) -> None:
+    """Refuse a name, which anyone could point at this machine, instead of the loopback address."""
+    if request.headers.getlist("host") != [f"{HOST}:{door.port}"]:
         raise RefusedRequestError(421, "This address is not served here.")
+
+
+def _require_folder(door: Door, request: Request) -> None:
+    """Refuse a path without the secret folder."""
     begin = request.scope["path"][: len(door.base)]
     if not hmac.compare_digest(begin.encode("utf-8", "surrogatepass"), door.base.encode()):
         raise RefusedRequestError(404, "There is nothing here.")
@@ -197,26 +201,36 @@ def _session(door: Door, headers: Headers) -> str | None:
 
 async def _read_form(door: Door, request: Request, token: str) -> Mapping[str, str]:
     """Return the fields of a form of this session's own pages."""
-    if request.headers.getlist("origin") != [door.origin]:
-        raise RefusedRequestError(403, "The form comes from another page.")
-    if door.read_only:
-        raise RefusedRequestError(403, "This inbox is read-only.")
+    _require_writable(door)
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != _FORM_TYPE:
         raise RefusedRequestError(415, "Only forms are accepted.")
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MOST_BODY:
-            raise RefusedRequestError(413, "The form is too long.")
     try:
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_BODY:
+                raise RefusedRequestError(413, "The form is too long.")
         pairs = parse_qs(body.decode(), True, True, max_num_fields=_MOST_FIELDS)
-    except ValueError as error:
+    except (ValueError, ClientDisconnect) as error:
         raise RefusedRequestError(400, "The form can't be read.") from error
     fields = {name: values[0] for name, values in pairs.items() if len(values) == 1}
+    _require_own_page(door, request, fields, token)
+    return fields
+
+
+def _require_writable(door: Door) -> None:
+    """Refuse every form of a read-only inbox."""
+    if door.read_only:
+        raise RefusedRequestError(403, "This inbox is read-only.")
+
+
+def _require_own_page(door: Door, request: Request, fields: Mapping[str, str], token: str) -> None:
+    """Refuse a form of a page of another origin, or of another session."""
+    if request.headers.getlist("origin") != [door.origin]:
+        raise RefusedRequestError(403, "The form comes from another page.")
     if not hmac.compare_digest(fields.get("token", "").encode(), token.encode()):
         raise RefusedRequestError(403, "The form is not of this session; reload the page.")
-    return fields
 
 
 def _with_headers(send: Send) -> Send:

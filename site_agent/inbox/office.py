@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
 
+from jinja2 import Environment, Undefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -57,17 +60,28 @@ class Office:
         **values: object,
     ) -> Response:
         """Return a page."""
-        text = (
-            page_environment("site_agent.inbox")
-            .get_template(template)
-            .render(
-                base=self.door.base,
-                read_only=self.door.read_only,
-                token=request.scope[SESSION_TOKEN],
-                **values,
-            )
+        text = self._environment.get_template(template).render(
+            base=self.door.base,
+            read_only=self.door.read_only,
+            token=request.scope[SESSION_TOKEN],
+            **values,
         )
-        return HTMLResponse(with_real_paths(text, self.folder), status)
+        return HTMLResponse(text, status)
+
+    @cached_property
+    def _environment(self) -> Environment:
+        return page_environment("site_agent.inbox").overlay(finalize=self._finalize)
+
+    def _finalize(self, value: object) -> object:
+        """Return a value as a page shows it, with a mark instead of each unprintable character.
+
+        Such a character could reverse the order of the others, or act in a terminal. Text that is
+        escaped already is left as it is.
+        """
+        if value is None or isinstance(value, Markup | Undefined):
+            return value
+        text = with_real_paths(str(value), self.folder) if self.door.read_only else str(value)
+        return "".join(map(_shown, text))
 
     def done(self, request: Request, *sentences: str, back: str = "") -> Response:
         """Return the page that follows a form.
@@ -82,6 +96,11 @@ class Office:
         told = [each for each in sentences if each]
         site = SiteConfig.load(self.folder).name
         return self.show(request, "done.html.j2", sentences=told, back=back, site=site)
+
+
+def _shown(character: str) -> str:
+    fit = character.isprintable() or character in "\n\t"
+    return character if fit else "\N{REPLACEMENT CHARACTER}"
 
 
 def form_of(request: Request) -> Mapping[str, str]:

@@ -12,7 +12,11 @@ from consortium.base.lock import only_one
 from consortium.errors import ConfigurationError
 from site_agent.config import SiteConfig
 from site_agent.inbox.application import Inbox
+from site_agent.inbox.connections import InboxConnection
 from site_agent.inbox.guard import HOST, Door, Guard
+
+_BACKLOG = 100
+"""Connections that are accepted at once: few enough that a program may open so many files."""
 
 
 class _Server(uvicorn.Server):
@@ -61,14 +65,18 @@ def serve(
 
 
 def server_settings(app: Guard) -> uvicorn.Config:
-    """Return the server's settings: no log of addresses, which have tokens, and no proxy."""
+    """Return the server's settings: no log of addresses, which have tokens, and no proxy.
+
+    Requests that are not HTTP are not logged either, since any user of the machine can send many.
+    """
     return uvicorn.Config(
         app,
         access_log=False,
-        log_level="warning",
+        log_level="error",
         lifespan="off",
         ws="none",
-        http="h11",
+        http=InboxConnection,
+        backlog=_BACKLOG,
         proxy_headers=False,
         server_header=False,
     )

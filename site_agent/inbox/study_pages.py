@@ -20,8 +20,8 @@ from site_agent.approval.approval import Papers, Terms, approvals
 from site_agent.approval.decision import approve_inspected, despite, not_informed, question
 from site_agent.approval.declining import not_told, say_no
 from site_agent.approval.folder import SiteFolder
-from site_agent.approval.inspection import Inspection, inspect, planned
-from site_agent.approval.offers import approval_digest, state_digest
+from site_agent.approval.inspection import Inspection, Watch, inspect, planned
+from site_agent.approval.offers import Offer, approval_digest, state_digest
 from site_agent.approval.withdrawal import take_back
 from site_agent.inbox.checks import StudyCheck
 from site_agent.inbox.notes import MOST_NOTE, read_notes, write_note
@@ -67,7 +67,6 @@ def show_study(office: Office, request: Request) -> Response:
             offer=offer,
             command=offer.command(office.folder.resolve()),
             study=asked,
-            shown=shown,
             facts=_facts(asked, offer.papers),
             plan=plan,
             heads=HEADS,
@@ -89,7 +88,7 @@ def start_check(office: Office, request: Request) -> Response:
     if offer.papers is None or offer.trouble:
         raise StudyError(offer.trouble)
     shown = state_digest(site, offer.papers)
-    work = partial(inspect, office.folder, offer.path, offer.roster)
+    work = partial(_inspect_shown, office.folder, offer, shown)
     office.checks.start(ident, shown, office.now(), work)
     return RedirectResponse(f"{office.door.base}study/{ident}#check", 303)
 
@@ -110,7 +109,7 @@ def ask_approval(office: Office, request: Request) -> Response:
         ident=request.path_params["ident"],
         study=found.study,
         file=found.case.papers.signed.file,
-        shown=check.shown,
+        shown=check.mark,
         terms=terms,
         found=found,
         question=question(len(found.warnings)),
@@ -273,12 +272,23 @@ def _courses(
         ledger.close()
 
 
+def _inspect_shown(folder: Path, offer: Offer, shown: str, watch: Watch) -> Inspection:
+    """Inspect a study; raises ConfigurationError if it is not the one that the page showed.
+
+    Its files may be exchanged while they are read, and then exchanged back.
+    """
+    found = inspect(folder, offer.path, offer.roster, watch)
+    if state_digest(found.case.site, found.case.papers) != shown:
+        raise ConfigurationError(CHANGED)
+    return found
+
+
 def _checked(office: Office, request: Request) -> tuple[StudyCheck, Inspection]:
-    """Return the finished check that a form's digest belongs to."""
+    """Return the finished check whose result a form's page showed."""
     check = office.checks.of(request.path_params["ident"])
     if check is None or check.found is None:
         raise StudyError("The study must be checked before it is approved. Check it first.")
-    if check.shown != field_of(request, "shown"):
+    if check.mark != field_of(request, "shown"):
         raise ConfigurationError(CHANGED)
     return check, check.found
 

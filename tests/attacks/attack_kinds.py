@@ -4,12 +4,14 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pytest
 
-Attacker = Literal["hub", "site", "exchange", "file giver", "disk intruder"]
-ATTACKERS: tuple[Attacker, ...] = ("hub", "site", "exchange", "file giver", "disk intruder")
+Attacker = Literal[
+    "hub", "site", "exchange", "file giver", "disk intruder", "web page", "local user"
+]
+ATTACKERS: tuple[Attacker, ...] = get_args(Attacker)
 
 
 @dataclass

@@ -23,6 +23,7 @@ MODULES = (
     "attacks_on_budgets",
     "attacks_on_approvals",
     "attacks_on_papers",
+    "attacks_on_inbox",
     "attacks_on_results",
     "attacks_on_exchange",
     *(["attacks_over_network"] if importlib.util.find_spec("paramiko") else []),

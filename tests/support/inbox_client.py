@@ -75,14 +75,20 @@ class Visitor:
     def __init__(self, folder: Path, read_only: bool = False) -> None:
         self.addresses: list[str] = []
         self.door = Door(PORT, self.addresses.append, read_only)
-        app = Guard(Inbox(folder, lambda: NOW, self.door).application(), self.door)
-        self.client = Client(app, self.door.origin)
+        pages = Inbox(folder, lambda: NOW, self.door).application()
+        self.routes: list[Any] = [*pages.routes]
+        self.client = Client(Guard(pages, self.door), self.door.origin)
         self.door.renew()
 
     def enter(self) -> "Visitor":
         """Open the printed address, which begins a session."""
         assert self.client.get(self.addresses[-1]).status_code == 200
         return self
+
+    def forms(self, **parts: str) -> list[str]:
+        """Return the addresses of all forms of the application, with these parts in them."""
+        paths = [each.path for each in self.routes if not {*each.methods} <= {"GET", "HEAD"}]
+        return [path.removeprefix(self.door.base).format(**parts) for path in paths]
 
     @property
     def token(self) -> str:

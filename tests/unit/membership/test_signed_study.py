@@ -1,5 +1,6 @@
 """A signed study: these bytes, this mask, these keys, and no others."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,20 @@ def test_what_can_not_be_read_or_written_is_named(tmp_path: Path) -> None:
     signature_path(path).mkdir()
     with pytest.raises(OutputError, match=r"study\.yaml\.sig can't be written"):
         sign_study(path, members(), private(1))
+
+
+def test_a_pipe_is_not_waited_for_and_an_endless_file_is_not_read(tmp_path: Path) -> None:
+    path = place(tmp_path)
+    mask = tmp_path / "mask.nii.gz"
+    mask.unlink()
+    os.mkfifo(mask)
+    with pytest.raises(StudyError, match="is not a regular file"):
+        read_signed(path, members())
+    mask.unlink()
+    with mask.open("wb") as file:
+        file.truncate(signed_study._MOST_FILE + 1)  # of which the disk stores nothing
+    with pytest.raises(StudyError, match="must have at most"):
+        read_signed(path, members())
 
 
 def test_the_atlas_is_signed_with_the_mask(tmp_path: Path) -> None:

@@ -82,6 +82,36 @@ def test_files_that_are_no_offer_are_left_out_or_named(town: Town) -> None:
     assert not found[0].is_waiting
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"\xff\xfe",
+        "a\u202eb".encode(),
+        "a\u200bb".encode(),
+        b"a\nb",
+        b"a\x03;touch x\r",
+        b"\x1b[2J",
+    ],
+    ids=ascii,
+)
+def test_a_name_that_would_act_in_a_terminal_is_no_offer(town: Town, name: bytes) -> None:
+    place, _ = town
+    folder = receive_study(place)
+    good = place.files.study.name
+    inner = folder / STUDIES / os.fsdecode(name)
+    inner.mkdir()
+    for path in (inner / good, folder / STUDIES / f"{os.fsdecode(name)}.yaml"):
+        shutil.copy(place.files.study, path)
+        shutil.copy(f"{place.files.study}.sig", f"{path}.sig")
+    found = read_offers(SiteFolder.open(folder))
+    assert [each.path.name for each in found if each.is_waiting] == [good]
+    for offer in found:
+        if not offer.is_waiting:
+            assert offer.papers is None
+            assert offer.trouble.isprintable()
+    assert len(found) == 3
+
+
 def test_a_study_without_this_site_does_not_wait(tmp_path: Path) -> None:
     text = PLAIN.replace("north, east, south, west", "north, south, west")
     place, _ = papers(tmp_path, text.replace("east: 10, ", ""))

@@ -11,7 +11,7 @@ from consortium.coordinator.demo.prepare import DemoFolders
 from site_agent.inbox import guard as guard_module
 from site_agent.inbox import study_pages
 from site_agent.inbox.application import _FORMS
-from site_agent.inbox.guard import HEADERS, Door, Guard
+from site_agent.inbox.guard import _FORM_TYPE, HEADERS, Door, Guard
 from tests.support.inbox_client import PORT, Client, Visitor, receive_study
 from tests.support.membership_files import papers
 
@@ -91,6 +91,14 @@ def test_tokens_are_long_and_compared_in_constant_time(
         f"localhost:{PORT}",
         f"127.0.0.1:{PORT + 1}",
         f"127.0.0.1.evil.example:{PORT}",
+        f"127.0.0.1.:{PORT}",
+        f"127.0.0.1:0{PORT}",
+        f"127.1:{PORT}",
+        f"2130706433:{PORT}",
+        f"0.0.0.0:{PORT}",
+        f"[::1]:{PORT}",
+        f"[::ffff:127.0.0.1]:{PORT}",
+        f"user@127.0.0.1:{PORT}",
         "",
     ],
 )
@@ -103,8 +111,9 @@ def test_a_name_that_was_pointed_at_this_machine_is_not_served(visitor: Visitor,
 
 def test_nothing_is_there_without_the_secret_folder(visitor: Visitor) -> None:
     base = visitor.door.base
-    for path in ("/", "/style.css", f"/{'0' * 32}/", base[:-1], f"/x{base}"):
-        assert visitor.client.get(path).status_code == 404, path
+    for path in ("/", "/style.css", f"/{'0' * 32}/", base[:-1], f"/x{base}", f"{base}budget/"):
+        answer = visitor.client.get(path)
+        assert (answer.status_code, answer.history) == (404, []), path
     assert visitor.get("nothing").status_code == 404
     assert visitor.get("study/../../../etc/passwd").status_code == 404
 
@@ -166,15 +175,39 @@ def test_only_short_forms_are_read(visitor: Visitor) -> None:
     assert visitor.client.request("OPTIONS", address, headers=own).status_code == 405
 
 
-ASKED = "withdraw/{study}", "study/{ident}/decline"
-"""Forms whose address also shows the question."""
+ASKED = "withdraw/small", "decline"
+"""Ends of the addresses of forms that also show the question."""
+
+
+def test_a_form_whose_sender_leaves_is_refused_without_a_fault(visitor: Visitor) -> None:
+    sent: list[Any] = []
+    cookie = f"{visitor.door.cookie}={visitor.client.cookies[visitor.door.cookie]}"
+    headers = {"host": f"127.0.0.1:{PORT}", "cookie": cookie, "content-type": _FORM_TYPE}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"{visitor.door.base}names/set",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(visitor.client.app(scope, receive, send))
+    assert sent[0]["status"] == 400
 
 
 def test_no_page_changes_anything_when_it_is_asked_for(visitor: Visitor) -> None:
-    for path in _FORMS:
-        if path not in ASKED:
-            place = path.format(ident=visitor.study()[6:], study="small")
-            assert visitor.get(place).status_code == 405, path
+    forms = visitor.forms(ident=visitor.study()[6:], study="small")
+    assert len(forms) == len(_FORMS)
+    for path in forms:
+        if not path.endswith(ASKED):
+            assert visitor.get(path).status_code == 405, path
+            assert visitor.client.request("HEAD", visitor.door.base + path).status_code == 405
 
 
 def test_a_link_of_another_page_shows_nothing(visitor: Visitor) -> None:

@@ -1,6 +1,7 @@
 """A read-only inbox shows the same, and writes nothing at all."""
 
 import hashlib
+import html
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from consortium.errors import ConfigurationError
 from site_agent.config import SiteConfig
 from site_agent.inbox.application import _FORMS
 from site_agent.inbox.read_only_view import read_only_view, with_real_paths
-from site_agent.layout import LEDGER, STORE
+from site_agent.layout import LEDGER, STORE, STUDIES
 from site_agent.ledger.ledger import Ledger
 from site_agent.ledger.states import State
 from tests.support.command_line import enter
@@ -76,8 +77,9 @@ def test_no_page_and_no_form_writes_anything(folder: Path, killed: bool) -> None
         assert "read-only" in answer.text
         assert "<form" not in answer.text
         assert "/inbox-" not in answer.text  # the real folder is named, not the view
-    for form in _FORMS:
-        address = form.format(ident=study.removeprefix("study/"), study="small")
+    forms = visitor.forms(ident=study.removeprefix("study/"), study="small")
+    assert len(forms) == len(_FORMS)
+    for address in forms:
         fields = {"shown": "0" * 64, "participant": "sub-001", "reason": "x", "note": "x"}
         refused = visitor.post(address, **fields, column="a", here="b")
         assert (refused.status_code, refused.text) == (403, "This inbox is read-only.\n")
@@ -152,3 +154,13 @@ def test_a_damaged_database_is_an_error_in_words(tmp_path: Path) -> None:
     assert answer.status_code == 409
     assert SiteConfig.load(folder).ledger == folder / LEDGER
     assert with_real_paths("a /tmp/x b", folder) == "a /tmp/x b"
+
+
+def test_the_real_folder_is_text_on_a_page(tmp_path: Path) -> None:
+    place, _ = papers(tmp_path / "<script>")
+    folder = receive_study(place)
+    (folder / STUDIES / "bad.yaml").write_text("x")  # whose path a sentence names
+    page = Visitor(folder, read_only=True).enter().get()
+    assert page.status_code == 200
+    assert html.escape(str(folder / STUDIES / "bad.yaml")) in page.text
+    assert "<script>" not in page.text

@@ -15,9 +15,12 @@ from consortium.membership.keys import load_identity
 from consortium.membership.roster import Roster, read_roster
 from consortium.study.reader import read_study
 from site_agent.approval.approval import Approval, approvals
+from site_agent.approval.inspection import Inspection, Watch, inspect
 from site_agent.approval.offers import state_digest
 from site_agent.config import SiteConfig
-from site_agent.inbox.office import find_offer
+from site_agent.inbox import study_pages
+from site_agent.inbox.checks import StudyCheck
+from site_agent.inbox.office import CHANGED, find_offer
 from site_agent.layout import APPROVED, DECLINED, LEDGER, STUDIES, UNDERSTOOD
 from site_agent.ledger.ledger import Ledger
 from site_agent.policy.policy import Allowance, Policy
@@ -219,6 +222,100 @@ def test_a_form_from_before_another_check_is_refused(town: tuple[DemoFolders, Ro
     assert visitor.post(f"{study}/approve", shown=visitor.shown(study)).status_code == 200
 
 
+def test_a_study_that_was_exchanged_during_its_check_is_not_approved(
+    town: tuple[DemoFolders, Roster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, members = town
+    folder = place.site("east")
+    place.files.study.write_text(PLAIN.replace("epsilon: 8", "epsilon: 9"))
+    publish(place, members)
+
+    def inspect_another(site: Path, _: Path, roster: Path, watch: Watch) -> Inspection:
+        """Read what the file was meanwhile, as if it was exchanged and then exchanged back."""
+        return inspect(site, place.files.study, roster, watch)
+
+    monkeypatch.setattr(study_pages, "inspect", inspect_another)
+    visitor = Visitor(folder).enter()
+    study = visitor.check()
+    page = visitor.get(study).text
+    assert "ε ≤ 8 at" in page
+    assert CHANGED in _plain(page)
+    assert f"{study}/confirm" not in page
+    monkeypatch.undo()
+    assert visitor.check() == study
+    assert f"{study}/confirm" in visitor.get(study).text
+
+
+def test_a_form_carries_the_check_whose_warnings_it_shows(
+    town: tuple[DemoFolders, Roster],
+) -> None:
+    place, _ = town
+    folder = place.site("east")
+    visitor = Visitor(folder).enter()
+    study = visitor.check()
+    shown = visitor.shown(study)
+    assert visitor.post(f"{study}/confirm", shown=shown).status_code == 200
+    for path in sorted(place.dataset("east").glob("sub-*"))[1:]:
+        shutil.rmtree(path)  # the data set is in no digest of the site's files
+    assert visitor.check() == study
+    for form in ("confirm", "approve"):
+        answer = visitor.post(f"{study}/{form}", runs="1", shown=shown, despite="yes")
+        assert answer.status_code == 409
+    assert _approved(place) == []
+    assert visitor.shown(study) != shown
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u200b", "\x1b", "\x03", "\r"], ids=ascii)
+def test_no_page_has_a_character_that_is_not_shown(
+    town: tuple[DemoFolders, Roster], character: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, _ = town
+    folder = place.site("east")
+    evil = f"a{character}b"
+    assert not evil.isprintable()
+    monkeypatch.setattr(study_pages, "_title_of", lambda _: evil)
+    monkeypatch.setattr(study_pages, "_planned", lambda _: (None, [evil]))
+    monkeypatch.setattr(study_pages, "_facts", lambda *_: ((evil, evil),))
+    monkeypatch.setattr(Inspection, "warnings", (evil,))
+    monkeypatch.setattr(Inspection, "losses", (evil,))
+    visitor = Visitor(folder).enter()
+    study = visitor.check()
+    pages = [visitor.get().text, visitor.get(study).text]
+    pages += [visitor.post(f"{study}/confirm", shown=visitor.shown(study)).text]
+    person = {"participant": evil, "shown": visitor.shown("left-out")}
+    pages += [visitor.post("left-out/return", **person).text]
+    for page in pages:
+        assert "a\N{REPLACEMENT CHARACTER}b" in page
+        assert all(each.isprintable() or each == "\n" for each in page)
+
+
+def test_an_approval_that_is_reported_as_failed_is_not_made(
+    town: tuple[DemoFolders, Roster],
+) -> None:
+    place, _ = town
+    folder = place.site("east")
+    visitor = Visitor(folder).enter()
+    study = visitor.check()
+    (folder / UNDERSTOOD).mkdir()  # so the summary of this check can't be stored
+    shown = visitor.shown(study)
+    assert visitor.post(f"{study}/approve", runs="1", shown=shown).status_code == 409
+    assert _approved(place) == []
+    (folder / UNDERSTOOD).rmdir()
+    assert visitor.post(f"{study}/approve", runs="1", shown=shown).status_code == 200
+    assert len(_approved(place)) == 1
+
+
+def test_a_note_keeps_the_characters_of_its_script(town: tuple[DemoFolders, Roster]) -> None:
+    place, _ = town
+    visitor = Visitor(place.site("east")).enter()
+    study = visitor.study()
+    note = "\u05d0\u200f 'a' \u0645\u06cc\u200c\u062e"
+    assert visitor.post(f"{study}/note", note=note, before="").status_code == 200
+    page = html.unescape(visitor.get(study).text)
+    assert page.count(note) == 2  # in the field, and in what the next note replaces
+    assert visitor.post(f"{study}/note", note="b", before=note).status_code == 200
+
+
 def test_of_two_approvals_at_once_one_makes_a_record(town: tuple[DemoFolders, Roster]) -> None:
     place, _ = town
     folder = place.site("east")
@@ -259,9 +356,14 @@ def test_a_warning_must_be_read_before_an_approval(town: tuple[DemoFolders, Rost
 
 
 def test_a_study_that_the_policy_refuses_has_no_form_and_is_not_approved(
-    town: tuple[DemoFolders, Roster],
+    town: tuple[DemoFolders, Roster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, _ = town
+    marks: list[str] = []
+    start = StudyCheck.perform
+    monkeypatch.setattr(
+        StudyCheck, "perform", lambda check, work: marks.append(check.mark) or start(check, work)
+    )
     folder = place.site("east")
     Policy(subject=Allowance(study=1, total=1)).save(folder)
     visitor = Visitor(folder).enter()
@@ -269,11 +371,8 @@ def test_a_study_that_the_policy_refuses_has_no_form_and_is_not_approved(
     page = visitor.get(study).text
     assert "REFUSED: " in page
     assert f"{study}/confirm" not in page
-    site, offer = find_offer(folder, study.removeprefix("study/"))
-    assert offer.papers is not None
-    shown = state_digest(site, offer.papers)
     for form in ("confirm", "approve"):
-        answer = visitor.post(f"{study}/{form}", runs="1", shown=shown, despite="yes")
+        answer = visitor.post(f"{study}/{form}", runs="1", shown=marks[0], despite="yes")
         assert "small is not approved: " in answer.text
     assert _approved(place) == []
 
