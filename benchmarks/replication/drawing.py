@@ -25,6 +25,7 @@ LABELS = {
     "exact": "exact",
     "composition": "sum of all releases",
     "moments": "moments of Gaussian noise",
+    "rival": "best published method",
 }
 STYLES = {
     "none": "k--",
@@ -54,6 +55,7 @@ STYLES = {
     "composition": "C7:",
     "moments": "C4d-",
     "test": "C3v-",
+    "rival": "C3v-",
 }
 
 

@@ -19,6 +19,7 @@ from benchmarks.replication import (
     admm,
     admm_settings,
     clusters,
+    comparisons,
     coordinate,
     fusion,
     ica,
@@ -35,7 +36,6 @@ from consortium.privacy.gdp import epsilon_of, mu_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "replication"
 WITHOUT = {
-    "index": "summarizes the other pages",
     "open_cohort": "its participants are real, and not in the repository",
     "performance": "times and memory depend on the machine",
     "template_networks": "its smallest set of participants takes more than a minute",
@@ -181,6 +181,18 @@ POINTS = (
     Point("honesty", ["`describe`", "no effect", "4", "200"], "coverage", _honesty),
     Point("ica", ["M = 64, ε = 1"], "`cape`", _ica),
     Point("ica", ["256", "1"], "least", lambda: float(maps.case(256, "cape", 1.0)[2].min())),
+    Point(
+        "index",
+        ["conventional way"],
+        "median ratio",
+        lambda: float(np.median(comparisons.ratios("conv"))),
+    ),
+    Point(
+        "index",
+        ["best published method"],
+        "larger error",
+        lambda: int(np.sum(comparisons.ratios("rival") > 1)),
+    ),
     Point("network", ["1,000"], "`cape`", _network),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", lambda: _pca("cape")),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "DPdisPCA", lambda: _pca("DPdisPCA")),
@@ -196,15 +208,11 @@ POINTS = (
 
 def stated(page: Path, row: Sequence[str], column: str) -> str:
     """Return the only cell of a page's tables with these first cells and this heading."""
-    found, heading = list[str](), list[str]()
-    for line in page.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if not line.startswith("|"):
-            heading = []
-        elif not heading:
-            heading = cells
-        elif column in heading and cells[: len(row)] == list(row):
-            found.append(cells[heading.index(column)])
+    found = [
+        cells[column]
+        for cells in comparisons.table_rows(page)
+        if column in cells and list(cells.values())[: len(row)] == list(row)
+    ]
     (cell,) = found
     return cell
 
