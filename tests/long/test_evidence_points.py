@@ -22,6 +22,7 @@ from benchmarks.replication import (
     comparisons,
     coordinate,
     fusion,
+    fusion_axes,
     ica,
     maps,
     network,
@@ -168,6 +169,12 @@ POINTS = (
     Point("admm", ["10", "22.2"], "R-ADMM", _r_admm),
     Point("cca", ["fMRI+EEG, 2,000, 5 + 5", "2"], "`cape`, 3 collude", _cca),
     Point("cca", ["N = 5,000"], "`cape`", _clusters),
+    Point(
+        "cca",
+        ["2", "N = 1,000"],
+        "`cape`",
+        lambda: float(fusion_axes.scores(1_000, 2.0, fusion.DELTA)["cape"].mean()),
+    ),
     Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
     Point("describe", ["1", "1,000"], "noise of a group's mean, SD", _describe),
     Point(
