@@ -26,6 +26,11 @@ LABELS = {
     "composition": "sum of all releases",
     "moments": "moments of Gaussian noise",
     "rival": "best published method",
+    "sum": "noise as printed",
+    "boost": "two vectors, as Algorithm 3.2",
+    "clear": "8 bytes a number in the clear",
+    "compute nodes": "other scheme, 10 compute nodes",
+    "mean": "noise for a mean over participants",
 }
 STYLES = {
     "none": "k--",
@@ -56,6 +61,11 @@ STYLES = {
     "moments": "C4d-",
     "test": "C3v-",
     "rival": "C3v-",
+    "compute nodes": "C5x-",
+    "boost": "C3v-",
+    "clear": "C7:",
+    "sum": "C3v-",
+    "mean": "C0o-",
 }
 
 
