@@ -25,7 +25,7 @@ NODES = 10
 ENTRIES = (1_000, 10_000, 100_000, 1_000_000)
 SITES = (4, 16, 64, 128, 256)
 FEW_ENTRIES = 100
-"""D along the axis of S, small so that the part of S can be seen."""
+"""D along the axis of S, small because otherwise the part of S is not visible."""
 CONTEXT = bytes(32)
 
 
@@ -34,11 +34,11 @@ class Traffic:
     """Bytes of one sum."""
 
     set_up: float
-    """What a site sends and receives before the first round, mean over the sites."""
+    """Sent and received by a site before the first round, mean over the sites."""
     round: float
     """The same, in a round."""
     centre: int
-    """What the centre sends and receives in all."""
+    """Sent and received by the centre, set-up and round."""
 
 
 def traffic(sites: int, entries: int, kind: str) -> Traffic:
@@ -116,24 +116,28 @@ def main() -> None:
         [f"{s}", f"{t.set_up:,.0f}", f"{t.round:,.0f}", f"{t.centre:,}"]
         for s, t in zip(SITES, by_sites, strict=True)
     ]
-    each = [[t.set_up for t in by_sites], [t.round for t in by_sites], [t.centre for t in by_sites]]
-    rows.append(["exponent of S at the end", *(f"{power(SITES, values):.2f}" for values in each)])
+    growing: list[list[float]] = [
+        [t.set_up for t in by_sites],
+        [t.round for t in by_sites],
+        [t.centre for t in by_sites],
+    ]
+    rows.append(["exponent of S at the end", *(f"{power(SITES, y):.2f}" for y in growing)])
     show(
         f"Bytes at D = {FEW_ENTRIES}, exact",
         ["S", "site, set-up", "site, round", "centre, all"],
         rows,
     )
-    d, s = np.array(ENTRIES, float), np.array(SITES, float)
+    numbers, sites = np.array(ENTRIES, float), np.array(SITES, float)
     curves: dict[str, tuple[Array, Array]] = {
-        "cape": (d, np.array([t.round for t in by_entries["exact"]])),
-        "boost": (d, np.array([t.round for t in by_entries["boost"]])),
-        "clear": (d, FLOAT * d),
-        "compute nodes": (d, FLOAT * NODES * d),
+        "cape": (numbers, np.array([t.round for t in by_entries["exact"]])),
+        "boost": (numbers, np.array([t.round for t in by_entries["boost"]])),
+        "clear": (numbers, FLOAT * numbers),
+        "compute nodes": (numbers, FLOAT * NODES * numbers),
     }
     sums = {
-        "cape": (s, np.array([float(t.centre) for t in by_sites])),
-        "clear": (s, FLOAT * FEW_ENTRIES * s),
-        "compute nodes": (s, FLOAT * FEW_ENTRIES * NODES * (s + 1)),
+        "cape": (sites, np.array([float(t.centre) for t in by_sites])),
+        "clear": (sites, FLOAT * FEW_ENTRIES * sites),
+        "compute nodes": (sites, FLOAT * FEW_ENTRIES * NODES * (sites + 1)),
     }
     drawn = [
         ("bytes of a site in a round, S = 4", "D", curves),

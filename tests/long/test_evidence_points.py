@@ -19,6 +19,7 @@ from benchmarks.replication import (
     admm,
     admm_settings,
     clusters,
+    communication,
     comparisons,
     coordinate,
     fusion,
@@ -209,6 +210,7 @@ POINTS = (
     Point("summarize", ["5", "`summarize`: simulated participants"], "100", _summarize),
     Point("theory", ["10, 3", "1.5"], "exact", lambda: theory.deltas(1.5, 10, 3)["exact"]),
     Point("theory", ["1,000"], "exact", lambda: theory.exact_epsilon(1_000)),
+    Point("theory", ["16"], "centre, all", lambda: communication.traffic(16, 100, "exact").centre),
     Point("tensor", ["topics, 10, 20,000", "1"], "`cape`", _tensor),
 )
 
