@@ -18,6 +18,7 @@ from benchmarks.honesty.table import rows as honesty_rows
 from benchmarks.replication import (
     admm,
     admm_settings,
+    admm_thresholds,
     clusters,
     communication,
     comparisons,
@@ -67,6 +68,11 @@ def _admm() -> float:
 def _r_admm() -> float:
     table = admm.read_adult(wheel(ADULT_AND_CRIME))
     return float(admm_settings.errors("R-ADMM", 10.0, table)[1].mean())
+
+
+def _sparse_vector() -> float:
+    table = admm.read_adult(wheel(ADULT_AND_CRIME))
+    return float(admm_thresholds.scores(table, "mean", admm_thresholds.CLIP, 0.01)[1].mean())
 
 
 def _cca() -> float:
@@ -168,6 +174,7 @@ def _tensor() -> float:
 POINTS = (
     Point("admm", ["1"], "provable ε", _admm),
     Point("admm", ["10", "22.2"], "R-ADMM", _r_admm),
+    Point("admm", ["α (C_loss = 2)", "0.01"], "noise for a mean", _sparse_vector),
     Point("cca", ["fMRI+EEG, 2,000, 5 + 5", "2"], "`cape`, 3 collude", _cca),
     Point("cca", ["N = 5,000"], "`cape`", _clusters),
     Point(
