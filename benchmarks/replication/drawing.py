@@ -45,6 +45,7 @@ STYLES = {
     "dp-fm": "C4x-",
     "objPert": "C5+-",
     "DPdisPCA": "C5x-",
+    "DP-djICA": "C5x-",
     "random": "C7-.",
     "bare": "k--",
     "pp": "C0o-",
