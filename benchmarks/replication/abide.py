@@ -43,7 +43,7 @@ class Series:
     """Leading principal coordinates of all participants' volumes."""
 
     table: Array
-    """Shape (R, N), scaled so that the mean squared norm of a volume is 1."""
+    """Shape (R, N); the mean squared norm of a volume is 1."""
     lengths: list[int]
     """Number of volumes of each participant."""
 

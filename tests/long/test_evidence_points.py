@@ -26,11 +26,13 @@ from benchmarks.replication import (
     fusion,
     fusion_axes,
     ica,
+    ica_laplace,
     maps,
     network,
     pca,
     regression,
     summarize,
+    summarize_images,
     tensor,
     theory,
 )
@@ -166,6 +168,11 @@ def _summarize() -> float:
     return float(np.mean([run["ours", 5.0][-1] for run in runs]))
 
 
+def _summarize_images() -> float:
+    found = summarize_images.two_distances(*summarize_images.labelled(wheel(IMAGES)))
+    return found["ours"][1]
+
+
 def _tensor() -> float:
     found = tensor.scores("topics", 10, 5, 20_000, 1.0, tensor.DELTA)
     return float(found["cape"].mean())
@@ -208,13 +215,15 @@ POINTS = (
         "larger error",
         lambda: int(np.sum(comparisons.ratios("rival") > 1)),
     ),
+    Point("ica", ["64", "10"], "DP-djICA", lambda: float(ica_laplace.rival(64, 10.0).mean())),
     Point("network", ["1,000"], "`cape`", _network),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", lambda: _pca("cape")),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "DPdisPCA", lambda: _pca("DPdisPCA")),
     Point("regression", ["1,000", "2"], "noise", _held_out),
     Point("regression", ["20, 10,000", "1"], "`cape`", _regression),
     Point("regression", ["1"], "`cape`", _crime),
-    Point("summarize", ["5", "`summarize`: simulated participants"], "100", _summarize),
+    Point("summarize", ["5", "`summarize`: simulated participants", "54"], "100", _summarize),
+    Point("summarize", ["simulated from the exact mean"], "MMD²", _summarize_images),
     Point("theory", ["10, 3", "1.5"], "exact", lambda: theory.deltas(1.5, 10, 3)["exact"]),
     Point("theory", ["1,000"], "exact", lambda: theory.exact_epsilon(1_000)),
     Point("theory", ["16"], "centre, all", lambda: communication.traffic(16, 100, "exact").centre),
