@@ -33,7 +33,7 @@ from consortium.simulation.array_data import ArrayData
 from tests.support.gain_index import gain_index
 
 SITES, DELTA, COMPONENTS = 4, 1e-5, 50
-EPSILONS = (0.1, 1.0, 10.0)
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 RUNS = 2
 KEYS = (*SCHEMES, "subject", "published", "whitened")
 
@@ -47,11 +47,18 @@ class Series:
     lengths: list[int]
     """Number of volumes of each participant."""
 
+    def parts(self) -> list[Array]:
+        """Return every participant's volumes."""
+        return np.split(self.table, np.cumsum(self.lengths)[:-1], axis=1)
+
+    def site(self) -> "Series":
+        """Return the participants of one site."""
+        return Series(np.hstack(self.parts()[::SITES]), self.lengths[::SITES])
+
     def data(self, key: str) -> ArrayData:
         """Return all participants, or those of one site."""
-        parts = np.split(self.table, np.cumsum(self.lengths)[:-1], axis=1)
         unit: Unit = "subject" if key == "subject" else "timepoint"
-        return ArrayData(parts[:: SITES if key == "local" else 1], unit=unit)
+        return ArrayData((self.site() if key == "local" else self).parts(), unit=unit)
 
 
 def read_series(folder: Path, components: int = COMPONENTS) -> Series:
@@ -123,6 +130,8 @@ def main(folder: Path) -> None:
     truth = non_private(series)
     count, volumes = len(series.lengths), series.table.shape[1]
     title = f"ABIDE, {count:,} participants, {volumes:,} volumes"
+    without = gain_index(non_private(series.site()) @ np.linalg.inv(truth))
+    print(f"One site without noise: {without:.4f}", flush=True)
     panel = Panel(title, "ε", [(e, scores(series, truth, e)) for e in EPSILONS])
     keys = [key for key in KEYS if key != "none"]
     show(
