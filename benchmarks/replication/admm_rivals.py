@@ -8,6 +8,7 @@ and Schwarz its moments are at most those of one of deviation s, s = 2/(n σ).
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,20 +76,24 @@ def pp_admm_at(
     *,
     split: float = SPLIT,
     beta: float = BETA,
+    pure: float = 0.0,
 ) -> Perturbed:
-    """Run algorithm 1 with the nominal ε for which the provable one is ``target``."""
+    """Run algorithm 1 with the nominal ε for which the provable one is ``target``.
+
+    A mechanism that is ``pure``-DP is included.
+    """
 
     def method(nominal: float) -> Perturbed:
         return pp_admm(nominal, count, degree, step, split=split, beta=beta)
 
     def excess(nominal: float) -> float:
-        return true_epsilon(method(nominal), count, degree) - target
+        return true_epsilon(method(nominal), count, degree, pure) - target
 
     return method(brentq(excess, 1e-3, 2 * target))
 
 
-def true_epsilon(method: Perturbed, count: int, degree: int) -> float:
-    """Return the ε that can be proved for all rounds."""
+def true_epsilon(method: Perturbed, count: int, degree: int, pure: float = 0.0) -> float:
+    """Return the ε that can be proved for all rounds and a mechanism that is ``pure``-DP."""
     curvature = method.regularization + 2 * method.step * degree
     s = 2 / (count * method.cost_noise)
     determinant = -2 * math.log1p(-SMOOTH / count / curvature)
@@ -97,7 +102,8 @@ def true_epsilon(method: Perturbed, count: int, degree: int) -> float:
     output = (
         2 * method.tolerance / curvature / method.model_noise
     ) ** 2 / 2  # both solutions are off
-    return _converted(ROUNDS * (each + _ORDERS * output))
+    beside = np.minimum(_ORDERS * pure**2 / 2, pure)
+    return _converted(ROUNDS * (each + _ORDERS * output) + beside)
 
 
 def least_epsilon(method: Perturbed, count: int) -> float:
@@ -143,11 +149,17 @@ def _converted(divergences: Array) -> float:
 
 
 def run(
-    method: Perturbed, columns: list[Array], beside: Array, generator: np.random.Generator
+    method: Perturbed,
+    columns: list[Array],
+    beside: Array,
+    generator: np.random.Generator,
+    *,
+    selected: Callable[[Array, Array], Array] | None = None,
 ) -> Array:
     """Return all sites' models after each round: rounds x S x D.
 
     ``columns`` are D x N of participants times labels, and ``beside`` is the graph's S x S matrix.
+    ``selected`` returns the models that the sites have sent, given the last ones and the new ones.
     """
     sites, features, degrees = len(columns), len(columns[0]), beside.sum(axis=1)
     models, duals, slopes = np.zeros((3, sites, features))
@@ -163,7 +175,8 @@ def run(
             pulls -= _linear(method, models.shape, generator)
             found = _minimized(columns, curvatures, pulls, models, method.tolerance)
             slopes = pulls - curvatures[:, None] * found
-            models = found + method.model_noise * generator.standard_normal(models.shape)
+            new = found + method.model_noise * generator.standard_normal(models.shape)
+            models = selected(models, new) if selected else new
         duals += step / 2 * (degrees[:, None] * models - beside @ models)
         history.append(models)
     return np.stack(history)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.replication import fusion_ways
 from benchmarks.replication.audit import Panel
 from benchmarks.replication.drawing import panels
 from benchmarks.replication.fusion_ways import (
     DELTA,
-    OURS,
     PAIRS,
     WAYS,
     Data,
@@ -34,13 +34,7 @@ COPIES = (1, 2, 4, 8)
 MANY = 4
 BOUND = 6.0
 """Of a half's 50 coordinates, whose root mean squared norms are 4.8 and 5.0."""
-KEYS = {
-    "no privacy": "none",
-    "pooled": "pooled",
-    OURS: "cape",
-    "conventional": "conv",
-    "one site alone": "local",
-}
+KEYS = {way: key for way, key in fusion_ways.KEYS.items() if key != "published"}
 
 
 def halves(wheel: Path) -> tuple[Array, Array]:

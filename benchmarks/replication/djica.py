@@ -1,10 +1,11 @@
-"""Algorithm 6.1 of the dissertation as it is printed, and once more on whitened data.
+"""Algorithm 6.1 of the dissertation as it is printed, on whitened data, and with Laplace noise.
 
 At a true ε: ``ratio`` is Δ/τ of each of the two releases of every round, see
 `printed.published_ratio`. Replacing a volume moves them by 2 B_G / N and 2 B_h / N.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -51,8 +52,42 @@ def climb(data: Array, ratio: float, rate: float, generator: np.random.Generator
     return unmixing
 
 
-def gradients(unmixing: Array, bias: Array, data: Array) -> tuple[Array, Array]:
+def laplace(
+    data: Array, level: float, rounds: int, rate: float, generator: np.random.Generator
+) -> Array:
+    """Run DP-djICA, whose noise is on every volume's sources: rounds of pure ``level``-DP.
+
+    Replacing a volume changes its R sources by at most 2 B ‖W‖ in Euclidean norm, where B bounds
+    the whitened volumes, and so by √R times that in the sum of sizes.
+    """
+    values, vectors = principal(data)
+    whitening = (vectors / np.sqrt(values)).T
+    whitened_data = (whitening @ data).astype(np.float32)
+    size = len(data)
+    bound = float(np.linalg.norm(whitened_data, axis=0).max())
+    unmixing, bias = np.eye(size), np.zeros(size)
+    for _ in range(rounds):
+        scale = 2 * bound * float(np.linalg.norm(unmixing, 2)) * math.sqrt(size) / level
+
+        def noise(shape: tuple[int, ...], scale: float = scale) -> Array:
+            drawn = generator.standard_exponential(shape, np.float32)
+            drawn -= generator.standard_exponential(shape, np.float32)
+            return scale * drawn
+
+        slope, shift = gradients(unmixing, bias, whitened_data, noise)
+        unmixing, bias = unmixing + rate * slope, bias + rate * shift
+    return unmixing @ whitening
+
+
+def gradients(
+    unmixing: Array,
+    bias: Array,
+    data: Array,
+    noise: Callable[[tuple[int, ...]], Array] | None = None,
+) -> tuple[Array, Array]:
     """Return the means over volumes of (I + ŷ zᵀ) W and of ŷ, each clipped (steps 6 to 9).
+
+    ``noise`` is added to z.
 
     ‖(I + ŷ zᵀ) W‖² = ‖W‖² + 2 ŷᵀ W Wᵀ z + ‖ŷ‖² ‖Wᵀ z‖², which avoids each volume's matrix.
     """
@@ -62,6 +97,8 @@ def gradients(unmixing: Array, bias: Array, data: Array) -> tuple[Array, Array]:
     kept, product, shift = 0.0, np.zeros((size, size)), np.zeros(size)
     for start in range(0, count, _CHUNK):
         z = matrix @ data[:, start : start + _CHUNK] + bias[:, None].astype(np.float32)
+        if noise:
+            z += noise(z.shape)
         y = np.tanh(-0.5 * z)
         back = matrix.T @ z
         lengths = np.einsum("ij,ij->j", y, y)

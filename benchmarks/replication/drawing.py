@@ -25,6 +25,12 @@ LABELS = {
     "exact": "exact",
     "composition": "sum of all releases",
     "moments": "moments of Gaussian noise",
+    "rival": "best published method",
+    "sum": "noise as printed",
+    "boost": "two vectors, as Algorithm 3.2",
+    "clear": "8 bytes a number in the clear",
+    "compute nodes": "other scheme, 10 compute nodes",
+    "mean": "noise for a mean over participants",
 }
 STYLES = {
     "none": "k--",
@@ -39,6 +45,7 @@ STYLES = {
     "dp-fm": "C4x-",
     "objPert": "C5+-",
     "DPdisPCA": "C5x-",
+    "DP-djICA": "C5x-",
     "random": "C7-.",
     "bare": "k--",
     "pp": "C0o-",
@@ -54,6 +61,12 @@ STYLES = {
     "composition": "C7:",
     "moments": "C4d-",
     "test": "C3v-",
+    "rival": "C3v-",
+    "compute nodes": "C5x-",
+    "boost": "C3v-",
+    "clear": "C7:",
+    "sum": "C3v-",
+    "mean": "C0o-",
 }
 
 

@@ -41,6 +41,15 @@ WAYS = (
     Way("as published, cut to 1", "cut", 3),
 )
 OURS, RIVAL, CUT = "cape, 3 collude", WAYS[-2].name, WAYS[-1].name
+KEYS = {
+    "no privacy": "none",
+    "pooled": "pooled",
+    OURS: "cape",
+    "conventional": "conv",
+    "one site alone": "local",
+    RIVAL: "published",
+}
+"""Ways as `drawing` names them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +62,13 @@ class Data:
     bounds: Mapping[str, float]
 
 
-def correlations(data: Data, way: Way, epsilon: float, seed: int) -> Array:
+def correlations(data: Data, way: Way, epsilon: float, seed: int, delta: float = DELTA) -> Array:
     """Estimate the data's correlations in one way."""
     generator = np.random.default_rng((seed, 1))
     if way.name in (RIVAL, CUT):
-        found = published(data, epsilon, generator)
+        found = published(data, epsilon, generator, delta)
         return np.minimum(found, 1.0) if way.name == CUT else found
-    return solve(data, way, epsilon, generator).arrays["correlations"]
+    return solve(data, way, epsilon, generator, delta).arrays["correlations"]
 
 
 def solve(
@@ -102,7 +111,9 @@ def aggregate(release: PlannedRelease, way: Way, counts: list[int], mu: float) -
     return mechanism.noise.aggregate()
 
 
-def published(data: Data, epsilon: float, generator: np.random.Generator) -> Array:
+def published(
+    data: Data, epsilon: float, generator: np.random.Generator, delta: float = DELTA
+) -> Array:
     """Return the unlimited correlations of Algorithm 7.1: noise may raise them above 1.
 
     They are at their true ε (see `printed.moment_epsilon`). Participants are centred and scaled to
@@ -111,7 +122,7 @@ def published(data: Data, epsilon: float, generator: np.random.Generator) -> Arr
     z = np.vstack(data.views)
     z = z - z.mean(axis=1, keepdims=True)
     z /= np.linalg.norm(z, axis=0).max()
-    tau = np.sqrt(2.0) / z.shape[1] / published_ratio(epsilon, DELTA, SITES, 1)
+    tau = np.sqrt(2.0) / z.shape[1] / published_ratio(epsilon, delta, SITES, 1)
     c = noisy_moment(z, tau, generator)
     part = len(data.views[0])
     cxx, cxy, cyy = c[:part, :part], c[:part, part:], c[part:, part:]

@@ -30,9 +30,12 @@ from consortium.privacy.gdp import mu_of
 ENTRIES, OWNERS, FREQUENCIES, GAMMA = 10, 4, 70, 0.1
 OTHERS, ALIKE, CONSUMER, SEED_SIZE = 4_000, 700, 300, 150
 LARGEST, RUNS, STEPS = 100, 10, 5
+ByMethod = dict[tuple[str, float], Array]
+"""Results by method and ε."""
 SIZES = (10, 20, 40, 70, 100)
 EPSILONS = (1.4, 5.0, 15.0)
 CURVES = {
+    "greedy": ("greedy, not private", "k-"),
     "uniform": ("uniform sampling", "k--"),
     "exact": ("published, with exact hashes", "C7:"),
     "published": ("published, corrected", "C3v-"),
@@ -77,7 +80,9 @@ def distance(one: Array, other: Array) -> float:
 def private(at: Setting, epsilon: float, kind: str, g: np.random.Generator) -> tuple[Array, int]:
     """Run either protocol with ε each for the consumer, the summary's hashes and the asking."""
     auction = pure_level(epsilon, LARGEST)
-    first = OWNERS / 2 + np.log(9) / auction  # the best is asked nine times of ten, or more often
+    first = (
+        len(at.owners) / 2 + np.log(9) / auction
+    )  # the best is asked nine times of ten, or more often
 
     def ask(rank: int) -> float:
         return ask_probability(rank, auction, first)
@@ -86,16 +91,16 @@ def private(at: Setting, epsilon: float, kind: str, g: np.random.Generator) -> t
         steps = min((400, 1656), key=lambda n: _mwem_error(at, epsilon, n))
         goal = Mwem(2 * FREQUENCIES, pure_level(epsilon, 2 * steps), g).release(at.goal, steps)
     else:
-        goal = _released(at, epsilon, g)
+        goal = released_goal(at, epsilon, g)
     hashes = Mwem(2 * FREQUENCIES, 1e6, g)
     hashes.release(at.seed, 2_000)  # the seed is public
     hashes.level = pure_level(epsilon, 2 * STEPS * LARGEST)
     return protocol(at, goal, lambda s: hashes.release(s, STEPS), ask, LARGEST, g)
 
 
-def _released(at: Setting, epsilon: float, g: np.random.Generator) -> Array:
+def released_goal(at: Setting, epsilon: float, g: np.random.Generator) -> Array:
     """Return the mean embedding of the consumer's participants as `summarize` releases it."""
-    noise = 2 / mu_of(epsilon, DELTA) / CONSUMER
+    noise = 2 / mu_of(epsilon, DELTA) / len(at.goal)
     return at.goal.mean(axis=0) + noise * g.standard_normal(2 * FREQUENCIES)
 
 
@@ -114,31 +119,53 @@ def _first(rank: int) -> float:
     return float(rank == 1)
 
 
-def one_run(seed: int) -> tuple[dict[tuple[str, float], Array], Array]:
+def summaries(at: Setting, g: np.random.Generator) -> tuple[ByMethod, Array]:
+    """Return the chosen participants by method and ε, and how many were asked for each of them.
+
+    The greedy choice is without privacy, so its ε is 0.
+    """
+    plain = Setting(at.owners, at.persons, at.consumer, at.goal, at.seed[:0], at.frequencies)
+    goal = at.goal.mean(axis=0)
+    chosen = {("greedy", 0.0): protocol(plain, goal, _mean, _first, LARGEST, g)[0]}
+    asked = []
+    for epsilon in EPSILONS:
+        count = LARGEST // len(at.owners)
+        drawn = np.stack([part[g.integers(len(part), size=count)] for part in at.persons])
+        chosen["uniform", epsilon] = drawn.swapaxes(0, 1).reshape(count * len(drawn), -1)
+        chosen["exact", epsilon], _ = protocol(at, goal, _mean, _first, LARGEST, g)
+        for kind in ("published", "gaussian"):
+            chosen[kind, epsilon], seen = private(at, epsilon, kind, g)
+            asked.append(seen / LARGEST)
+        hidden = released_goal(at, epsilon, g)
+        chosen["ours", epsilon] = choose_points(hidden, at.frequencies, LARGEST, g).T
+    return chosen, np.array(asked).reshape(len(EPSILONS), 2)
+
+
+def increases(chosen: ByMethod, consumer: Array) -> ByMethod:
+    """Return the increase of MMD² over the greedy choice in %, at every size."""
+    found = {
+        key: np.array([distance(points[:p], consumer) for p in SIZES])
+        for key, points in chosen.items()
+    }
+    base = found.pop(("greedy", 0.0))
+    return {key: 100 * (values / base - 1) for key, values in found.items()}
+
+
+def one_run(seed: int) -> tuple[ByMethod, Array]:
     """Increase of MMD² over the greedy choice in %, at every size, and how many were asked."""
     g = np.random.default_rng(seed)
     at = made(g)
-    plain = Setting(at.owners, at.persons, at.consumer, at.goal, at.seed[:0], at.frequencies)
-    greedy, _ = protocol(plain, at.goal.mean(axis=0), _mean, _first, LARGEST, g)
-    base = np.array([distance(greedy[:p], at.consumer) for p in SIZES])
-    found, asked = {}, []
-    for epsilon in EPSILONS:
-        drawn = np.stack(
-            [part[g.integers(len(part), size=LARGEST // OWNERS)] for part in at.persons]
-        )
-        chosen = {"uniform": drawn.transpose(1, 0, 2).reshape(-1, ENTRIES)}
-        chosen["exact"], _ = protocol(at, at.goal.mean(axis=0), _mean, _first, LARGEST, g)
-        for kind in ("published", "gaussian"):
-            chosen[kind], seen = private(at, epsilon, kind, g)
-            asked.append(seen / LARGEST)
-        chosen["ours"] = choose_points(_released(at, epsilon, g), at.frequencies, LARGEST, g).T
-        for kind, points in chosen.items():
-            values = np.array([distance(points[:p], at.consumer) for p in SIZES])
-            found[kind, epsilon] = 100 * (values / base - 1)
-    return found, np.array(asked).reshape(len(EPSILONS), 2)
+    chosen, asked = summaries(at, g)
+    return increases(chosen, at.consumer), asked
 
 
-def draw(found: dict[tuple[str, float], Array]) -> str:
+def draw(
+    found: ByMethod,
+    name: str = "summarize",
+    ylabel: str = "increase of MMD² over greedy, %",
+    yscale: str = "symlog",
+) -> str:
+    """Draw a panel for each ε as docs/images/NAME.png."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -146,15 +173,18 @@ def draw(found: dict[tuple[str, float], Array]) -> str:
 
     figure, axes = plt.subplots(1, len(EPSILONS), figsize=(4.0 * len(EPSILONS), 3.3), sharey=True)
     for axis, epsilon in zip(axes, EPSILONS, strict=True):
-        for kind, (label, style) in CURVES.items():
-            axis.plot(SIZES, found[kind, epsilon], style, label=label, markersize=4, linewidth=1.2)
-        axis.axhline(0, color="C7", linewidth=0.8)
-        axis.set(title=f"true ε = {epsilon:g}", xlabel="points in the summary", yscale="symlog")
+        for (kind, at), values in found.items():
+            if at in (0.0, epsilon):
+                label, style = CURVES[kind]
+                axis.plot(SIZES, values, style, label=label, markersize=4, linewidth=1.2)
+        if yscale == "symlog":
+            axis.axhline(0, color="C7", linewidth=0.8)
+        axis.set(title=f"true ε = {epsilon:g}", xlabel="points in the summary", yscale=yscale)
         axis.grid(visible=True, alpha=0.3)
-    axes[0].set_ylabel("increase of MMD² over greedy, %")
+    axes[0].set_ylabel(ylabel)
     axes[0].legend(fontsize=6)
     figure.tight_layout()
-    path = IMAGES / "summarize.png"
+    path = IMAGES / f"{name}.png"
     figure.savefig(path, dpi=110)
     plt.close(figure)
     return str(path)

@@ -45,9 +45,9 @@ def loss_tail(epsilon: float, steps: list[tuple[int, float]]) -> float:
     return float(law @ np.maximum(0.0, -np.expm1(np.minimum(epsilon - losses, 0.0))))
 
 
-def pure_level(epsilon: float, count: int) -> float:
+def pure_level(epsilon: float, count: int, delta: float = DELTA) -> float:
     """Return the level of each of ``count`` pure mechanisms that together are (ε, δ)-DP."""
-    return float(brentq(lambda e: loss_tail(epsilon, [(count, e)]) - DELTA, 1e-6, epsilon + 1))
+    return float(brentq(lambda e: loss_tail(epsilon, [(count, e)]) - delta, 1e-6, epsilon + 1))
 
 
 def printed_epsilon(count: int = 1656, level: float = 0.01) -> float:

@@ -18,15 +18,21 @@ from benchmarks.honesty.table import rows as honesty_rows
 from benchmarks.replication import (
     admm,
     admm_settings,
+    admm_thresholds,
     clusters,
+    communication,
+    comparisons,
     coordinate,
     fusion,
+    fusion_axes,
     ica,
+    ica_laplace,
     maps,
     network,
     pca,
     regression,
     summarize,
+    summarize_images,
     tensor,
     theory,
 )
@@ -35,7 +41,6 @@ from consortium.privacy.gdp import epsilon_of, mu_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "replication"
 WITHOUT = {
-    "index": "summarizes the other pages",
     "open_cohort": "its participants are real, and not in the repository",
     "performance": "times and memory depend on the machine",
     "template_networks": "its smallest set of participants takes more than a minute",
@@ -65,6 +70,11 @@ def _admm() -> float:
 def _r_admm() -> float:
     table = admm.read_adult(wheel(ADULT_AND_CRIME))
     return float(admm_settings.errors("R-ADMM", 10.0, table)[1].mean())
+
+
+def _sparse_vector() -> float:
+    table = admm.read_adult(wheel(ADULT_AND_CRIME))
+    return float(admm_thresholds.scores(table, "mean", admm_thresholds.CLIP, 0.01)[1].mean())
 
 
 def _cca() -> float:
@@ -158,6 +168,11 @@ def _summarize() -> float:
     return float(np.mean([run["ours", 5.0][-1] for run in runs]))
 
 
+def _summarize_images() -> float:
+    found = summarize_images.two_distances(*summarize_images.labelled(wheel(IMAGES)))
+    return found["ours"][1]
+
+
 def _tensor() -> float:
     found = tensor.scores("topics", 10, 5, 20_000, 1.0, tensor.DELTA)
     return float(found["cape"].mean())
@@ -166,8 +181,15 @@ def _tensor() -> float:
 POINTS = (
     Point("admm", ["1"], "provable ε", _admm),
     Point("admm", ["10", "22.2"], "R-ADMM", _r_admm),
+    Point("admm", ["α (C_loss = 2)", "0.01"], "noise for a mean", _sparse_vector),
     Point("cca", ["fMRI+EEG, 2,000, 5 + 5", "2"], "`cape`, 3 collude", _cca),
     Point("cca", ["N = 5,000"], "`cape`", _clusters),
+    Point(
+        "cca",
+        ["2", "N = 1,000"],
+        "`cape`",
+        lambda: float(fusion_axes.scores(1_000, 2.0, fusion.DELTA)["cape"].mean()),
+    ),
     Point("coordinate", ["0.1"], "`randomize: record`", _coordinate),
     Point("describe", ["1", "1,000"], "noise of a group's mean, SD", _describe),
     Point(
@@ -181,30 +203,41 @@ POINTS = (
     Point("honesty", ["`describe`", "no effect", "4", "200"], "coverage", _honesty),
     Point("ica", ["M = 64, ε = 1"], "`cape`", _ica),
     Point("ica", ["256", "1"], "least", lambda: float(maps.case(256, "cape", 1.0)[2].min())),
+    Point(
+        "index",
+        ["conventional way"],
+        "median ratio",
+        lambda: float(np.median(comparisons.ratios("conv"))),
+    ),
+    Point(
+        "index",
+        ["best published method"],
+        "larger error",
+        lambda: int(np.sum(comparisons.ratios("rival") > 1)),
+    ),
+    Point("ica", ["64", "10"], "DP-djICA", lambda: float(ica_laplace.rival(64, 10.0).mean())),
     Point("network", ["1,000"], "`cape`", _network),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "`cape`", lambda: _pca("cape")),
     Point("pca", ["digits, 64, 10, 1,797", "1"], "DPdisPCA", lambda: _pca("DPdisPCA")),
     Point("regression", ["1,000", "2"], "noise", _held_out),
     Point("regression", ["20, 10,000", "1"], "`cape`", _regression),
     Point("regression", ["1"], "`cape`", _crime),
-    Point("summarize", ["5", "`summarize`: simulated participants"], "100", _summarize),
+    Point("summarize", ["5", "`summarize`: simulated participants", "54"], "100", _summarize),
+    Point("summarize", ["simulated from the exact mean"], "MMD²", _summarize_images),
     Point("theory", ["10, 3", "1.5"], "exact", lambda: theory.deltas(1.5, 10, 3)["exact"]),
     Point("theory", ["1,000"], "exact", lambda: theory.exact_epsilon(1_000)),
+    Point("theory", ["16"], "centre, all", lambda: communication.traffic(16, 100, "exact").centre),
     Point("tensor", ["topics, 10, 20,000", "1"], "`cape`", _tensor),
 )
 
 
 def stated(page: Path, row: Sequence[str], column: str) -> str:
     """Return the only cell of a page's tables with these first cells and this heading."""
-    found, heading = list[str](), list[str]()
-    for line in page.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if not line.startswith("|"):
-            heading = []
-        elif not heading:
-            heading = cells
-        elif column in heading and cells[: len(row)] == list(row):
-            found.append(cells[heading.index(column)])
+    found = [
+        cells[column]
+        for cells in comparisons.table_rows(page)
+        if column in cells and list(cells.values())[: len(row)] == list(row)
+    ]
     (cell,) = found
     return cell
 
