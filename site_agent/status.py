@@ -9,6 +9,7 @@ from consortium.engine.clock import Waiting, read_waiting
 from consortium.errors import ConsortiumError, LedgerError
 from consortium.membership.keys import Identity, load_identity
 from consortium.membership.roster import fingerprint
+from consortium.secagg import CENTRE
 from site_agent.approval.approval import Approval, approvals
 from site_agent.approval.folder import SiteFolder
 from site_agent.approval.folder_states import FolderStates
@@ -27,6 +28,13 @@ class ListedApproval:
 
     approval: Approval
     refused: str
+    begun: int = 0
+    """Runs of the study that are charged or under way."""
+
+    @property
+    def left(self) -> int:
+        """Return the number of approved runs that can still begin."""
+        return 0 if self.refused else max(self.approval.terms.runs - self.begun, 0)
 
     def as_json(self) -> dict[str, object]:
         """Return the content of ``status --json``."""
@@ -39,6 +47,7 @@ class ListedApproval:
             "epsilon": study.privacy.epsilon,
             "delta": study.privacy.delta,
             "runs": terms.runs,
+            "runs_left": self.left,
             "epsilon_in_all": terms.epsilon,
             "until": terms.until.isoformat() if terms.until else None,
             "refused": self.refused or None,
@@ -76,7 +85,8 @@ class SiteStatus:
             f"consortium {joined}",
         ]
         for yes in self.approved:
-            lines.append(f"approved   {approval_line(yes.approval)}")
+            line = approval_line(yes.approval)
+            lines.append(f"approved   {line}, {yes.left} left")
             if yes.refused:
                 lines.append(f"refused    {yes.refused}")
         for offer in self.undecided:
@@ -111,11 +121,7 @@ def read_status(folder: Path) -> SiteStatus:
     config = SiteConfig.load(folder)
     identity = load_identity(folder)
     trust = read_pinned(folder)
-    older = _older(folder, config, identity)
-    approved = tuple(
-        ListedApproval(each, older.get(each.study.study) or _refused(trust, each))
-        for each in approvals(folder, identity)
-    )
+    approved = _listed(folder, config, identity, trust)
     running = in_use(folder)
     waiting = read_waiting(folder) if running else None
     return SiteStatus(
@@ -141,17 +147,33 @@ def approval_line(approval: Approval) -> str:
     return text + (f", until {terms.until}" if terms.until else "")
 
 
-def _older(folder: Path, config: SiteConfig, identity: Identity) -> dict[str, str]:
-    """Return a sentence on each approval that is older than the ledger's, by name of its study.
+def _listed(
+    folder: Path, config: SiteConfig, identity: Identity, trust: PinnedConsortium | None
+) -> tuple[ListedApproval, ...]:
+    """Return all approvals, each with its begun runs and whether the ledger has a newer one.
 
-    It is empty if the ledger can't be read, which is reported elsewhere.
+    A ledger that can't be read counts as empty, which is reported elsewhere.
     """
+    found = approvals(folder, identity)
+    older: dict[str, str] = {}
+    begun: dict[str, int] = {}
     try:
         if config.ledger.exists():
-            return FolderStates(folder, config, identity, Ledger(config.ledger)).older_approvals()
+            ledger = Ledger(config.ledger)
+            older = FolderStates(folder, config, identity, ledger).older_approvals()
+            for each in found:
+                centres = {each.keys[CENTRE].hex(), *(trust.centres if trust else ())}
+                begun[each.study.study] = len(ledger.under_way(each.study.study, centres))
     except LedgerError:  # which the sentences on the budget state
-        return {}
-    return {}
+        older, begun = {}, {}
+    return tuple(
+        ListedApproval(
+            approval=each,
+            refused=older.get(each.study.study) or _refused(trust, each),
+            begun=begun.get(each.study.study, 0),
+        )
+        for each in found
+    )
 
 
 def _refused(trust: PinnedConsortium | None, approval: Approval) -> str:

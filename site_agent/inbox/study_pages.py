@@ -261,7 +261,7 @@ def _courses(
     status = read_status(folder)
     ledger = site.ledger
     try:
-        others = approved(status, ledger, now.date())
+        others = approved(status, now.date())
         rows = [each for each in others if each.study.study != asked.study]
         rows.append(Row(asked, Terms(1), 1, "", promised_mu(asked)))
         held = accounts(ledger, site.policy)

@@ -5,7 +5,7 @@ their own squares, as if every run charged the same participants, which is an up
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -20,10 +20,9 @@ from consortium.privacy.gdp import (
     mu_of,
 )
 from consortium.report.pictures import DOTS, SIZE, Picture, to_picture
-from consortium.secagg import CENTRE
 from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
-from site_agent.approval.approval import Approval, Terms
+from site_agent.approval.approval import Terms
 from site_agent.ledger.ledger import Account, Ledger
 from site_agent.ledger.limits import counted
 from site_agent.status import ListedApproval, SiteStatus
@@ -54,23 +53,15 @@ class Row:
         return REGISTRY[self.study.algorithm].title
 
 
-def approved(status: SiteStatus, ledger: Ledger, today: date) -> tuple[Row, ...]:
+def approved(status: SiteStatus, today: date) -> tuple[Row, ...]:
     """Return every approved study with the runs that are left."""
-    return tuple(
-        _row(each, _centres(status, each.approval), ledger, today) for each in status.approved
-    )
+    return tuple(_row(each, today) for each in status.approved)
 
 
-def _centres(status: SiteStatus, approval: Approval) -> Collection[str]:
-    known = status.trust.centres if status.trust else frozenset()
-    return {approval.keys[CENTRE].hex(), *known}
-
-
-def _row(yes: ListedApproval, centres: Collection[str], ledger: Ledger, today: date) -> Row:
+def _row(yes: ListedApproval, today: date) -> Row:
     study = yes.approval.study
     terms = yes.approval.terms
-    had = len(ledger.under_way(study.study, centres))
-    left = max(terms.runs - had, 0)
+    left = yes.left
     state = "The agent takes part when a run is announced."
     if terms.ended(today):
         left = 0
@@ -78,7 +69,6 @@ def _row(yes: ListedApproval, centres: Collection[str], ledger: Ledger, today: d
     elif not left:
         state = "All approved runs have begun or taken place."
     if yes.refused:
-        left = 0
         state = f"Refused: {yes.refused}"
     price = math.sqrt(left) * promised_mu(study) if left else 0.0
     if terms.epsilon is not None:

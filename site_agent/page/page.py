@@ -159,7 +159,7 @@ def page_content(folder: Path, now: datetime) -> dict[str, Any]:
     try:
         entries = ledger.entries()
         held = accounts(ledger, policy)
-        rows = approved(status, ledger, now.date())
+        rows = approved(status, now.date())
         courses = [ledger_course(ledger, each, rows, policy.delta, now) for each in held]
     finally:
         ledger.close()

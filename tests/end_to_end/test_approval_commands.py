@@ -17,6 +17,7 @@ from consortium.errors import LedgerError
 from consortium.membership.consent import Consent, read_consents
 from consortium.membership.keys import load_identity
 from consortium.membership.roster import Roster, fingerprint, read_roster
+from consortium.secagg import CENTRE
 from consortium.study.reader import read_study
 from site_agent.agent import Agent
 from site_agent.approval.approval import approvals
@@ -139,9 +140,20 @@ def test_status_says_the_same_to_scripts_and_to_people(town: Town) -> None:
     told = enter("site-agent", "status", *folder).out
     (approved,) = found["approved"]
     assert (approved["study"], approved["runs"], approved["refused"]) == ("small", 1, None)
+    assert (approved["runs_left"], "1 run, 1 left" in told) == (1, True)
     assert (found["site"], found["running"], found["waiting"]) == ("east", False, None)
     for each in (found["key"], found["fingerprint"], found["exchange"], "agent      not running"):
         assert each in told
+
+
+def test_a_run_under_way_is_not_left(town: Town) -> None:
+    place, roster = town
+    folder = place.site("east")
+    _approve(place)
+    key, centre = load_identity(folder).public.hex(), roster.keys[CENTRE].hex()
+    text = ("data", "small", "small-0001", 1, "pca", "second_moment", "subject", 0.1)
+    held(Ledger(folder / LEDGER), Charge(*text, key, centre, "9e" * 32, 0.05), loss=1.0)
+    assert "1 run, 0 left" in enter("site-agent", "status", "-f", folder).out
 
 
 def test_the_doctor_says_the_same_to_scripts_and_to_people(town: Town) -> None:
