@@ -165,7 +165,8 @@ def _listed(
                 centres = {each.keys[CENTRE].hex(), *(trust.centres if trust else ())}
                 begun[each.study.study] = len(ledger.under_way(each.study.study, centres))
     except LedgerError:  # which the sentences on the budget state
-        older, begun = {}, {}
+        older = {}
+        begun = {}
     return tuple(
         ListedApproval(
             approval=each,

@@ -125,9 +125,23 @@ class Summarize(AnalysisPlan[SummarizeParameters]):
 
     def withheld(self) -> str:
         """Return why there is no forecast of the mixture."""
-        return (
+        unknown = (
             "The mixture and the simulated participants are not forecast, since they depend on how "
             "the sites differ."
+        )
+        return f"{unknown} {self.undetermined}".rstrip()
+
+    @property
+    def undetermined(self) -> str:
+        """A warning if there are more entries than frequencies, which can't determine points."""
+        entries = self.shape.features
+        many = self.parameters.frequencies
+        if entries <= many:
+            return ""
+        return (
+            f"Warning: {many} frequencies do not determine participants of {entries} entries. The "
+            "simulated participants can be far from the target although their features agree. Use "
+            "fewer columns or more frequencies."
         )
 
     def run(self) -> Run:

@@ -104,7 +104,10 @@ def summarize_result(plan: Summarize, found: Embeddings) -> Result:
         loadings="points",
         tables={"sites": _table(plan, found, shown, rows)},
         captions=Captions(
-            "point", headline, "A simulated participant of the summary.", persons=True
+            "point",
+            f"{headline} {plan.undetermined}".rstrip(),
+            "A simulated participant of the summary.",
+            persons=True,
         ),
     )
 

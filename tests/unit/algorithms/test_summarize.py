@@ -170,3 +170,12 @@ def test_a_mixture_is_told_only_where_some_site_is_seen_to_differ():
         sites = sites_of(np.clip(table, -1, 1), VIEWS, COUNTS)
         weights = [row[-1] for row in rows(Simulation(study, sites, 0).run()).values()]
         assert [weight.reported for weight in weights] == [told] * 3
+
+
+@pytest.mark.parametrize(("frequencies", "warned"), [(2, True), (3, False)])
+def test_more_entries_than_frequencies_are_warned_about(frequencies, *, warned):
+    """Points that match few features of many entries can be anywhere."""
+    study = make_feature_study("summarize", VIEWS, {"frequencies": frequencies})
+    plan = SUMMARIZE(study.analysis, shape_of(shifted()))
+    assert ("Warning" in plan.withheld()) is warned
+    assert ("Warning" in run(frequencies=frequencies).captions.headline) is warned
