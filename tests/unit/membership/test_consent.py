@@ -86,7 +86,7 @@ def _bytes_of(consent: Consent) -> bytes:
 
 def test_a_declined_study_is_its_sites_newest_decision_until_it_is_approved() -> None:
     exchange = MemoryExchange()
-    decline(exchange, KEYS["east"], "east", STUDY)
+    decline(exchange, KEYS["east"], "east", STUDY.study, STUDY.digest)
     consent = read(exchange)["east"]
     assert consent == Consent("east", STUDY.digest, 0, declined=True)
     missing = missing_consents(STUDY, read(exchange), {}, 1.0, TODAY)
