@@ -192,8 +192,7 @@ def read_consents(
     keys : mapping of str to bytes
         Public keys of the sites.
     """
-    name, digest = study.study, study.digest
-    return {site: _newest(exchange, name, digest, site, keys) for site in study.sites}
+    return {site: _newest(exchange, study.study, study.digest, site, keys) for site in study.sites}
 
 
 def runs_joined(exchange: Exchange, study: Study) -> dict[str, int]:

@@ -197,7 +197,7 @@ def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
 
 
 def _put_back(path: Path, before: bytes | None) -> None:
-    """Undo a new record, which must not count if its approval is reported as failed."""
+    """Restore the earlier record: an approval that is reported as failed must not count."""
     if before is None:
         path.unlink()
         return
