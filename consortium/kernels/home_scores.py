@@ -33,7 +33,7 @@ def home_scores(
     location: Array | None = None,
     between: Array | None = None,
 ) -> HomeScores:
-    """Score participants against expected values.
+    """Compute scores of participants against expected values.
 
     Parameters
     ----------

@@ -273,7 +273,7 @@ def _courses(
 
 
 def _inspect_shown(folder: Path, offer: Offer, shown: str, watch: Watch) -> Inspection:
-    """Inspect a study; raises ConfigurationError if it is not the one that the page showed.
+    """Check a study; raises ConfigurationError if it is not the one that the page showed.
 
     Its files may be exchanged while they are read, and then exchanged back.
     """
