@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 
-from consortium.base.lock import only_one
+from consortium.base.lock import only_one, take_turns
 from consortium.engine.clock import SLOWEST_POLL, Clock, EarlierWaits, WaitFile
 from consortium.engine.names import MOST_ANNOUNCEMENT, Names
 from consortium.errors import (
@@ -17,6 +17,7 @@ from consortium.errors import (
     CopyError,
     EngineError,
     ExchangeError,
+    OutputError,
     ProtocolError,
     SiteError,
     SoftwareError,
@@ -24,11 +25,12 @@ from consortium.errors import (
 from consortium.membership.consent import post_consent, read_consents
 from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals, approved_names, post_withdrawn
+from site_agent.approval.declining import post_declined
 from site_agent.config import SiteConfig
 from site_agent.engines.base import Engine
 from site_agent.engines.open import open_engine
 from site_agent.enrolment.request import earlier_key
-from site_agent.layout import ENDED, STORE
+from site_agent.layout import DECISIONS, ENDED, STORE
 from site_agent.ledger.anchor import LedgerAnchor
 from site_agent.ledger.ledger import Ledger
 from site_agent.loading.progress import Drive, in_thread
@@ -255,7 +257,7 @@ class Agent:
             self.site.log.line_once(str(error))
 
     def post_consents(self) -> None:
-        """Send the coordinator new approvals and withdrawals.
+        """Send the coordinator new approvals, withdrawals and declined studies.
 
         Raises ExchangeError if the exchange can't be used.
         """
@@ -263,6 +265,7 @@ class Agent:
         exchange = self.site.exchange
         tell = self.site.log.line_once
         post_withdrawn(self.folder, self.site.identity, name, exchange, tell)
+        self._post_declined()
         for approval in approvals(self.folder, self.site.identity, tell):
             if name not in approval.study.sites:
                 continue
@@ -271,6 +274,15 @@ class Agent:
             consent = approval.consent(name)
             if read_consents(exchange, study, keys)[name] != consent:
                 post_consent(exchange, self.site.identity.key, study.study, consent)
+
+    def _post_declined(self) -> None:
+        """Send the coordinator declined studies, while none of them can be approved."""
+        site = self.site
+        try:
+            with take_turns(self.folder, DECISIONS):
+                post_declined(self.folder, site.identity, site.name, site.exchange)
+        except (ConfigurationError, OutputError) as error:
+            site.log.line_once(str(error))
 
     def _over(self) -> bool:
         if self.failures:

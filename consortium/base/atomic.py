@@ -38,7 +38,8 @@ def path_in_folder(folder: Path, name: str) -> Path:
 def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
     """Write a file atomically: a crash leaves the old one or the new one.
 
-    Raises OutputError if the folder can't be written; an earlier file is then unchanged.
+    A link is replaced by the file, and the file that it names stays as it is. Raises OutputError if
+    the folder can't be written; an earlier file is then unchanged.
 
     Parameters
     ----------

@@ -159,10 +159,24 @@ def withdraw(exchange: Exchange, identity_key: Ed25519PrivateKey, site: str, stu
     return post_consent(exchange, identity_key, study.study, Consent(site, study.digest, 0))
 
 
-def decline(exchange: Exchange, identity_key: Ed25519PrivateKey, site: str, study: Study) -> str:
-    """Post to the coordinator that the site's staff decided against this exact study."""
-    declined = Consent(site, study.digest, 0, declined=True)
-    return post_consent(exchange, identity_key, study.study, declined)
+def decline(
+    exchange: Exchange, identity_key: Ed25519PrivateKey, site: str, study_name: str, digest: str
+) -> bool:
+    """Post to the coordinator that the site's staff decided against a study; False if it is known.
+
+    Raises errors as `post_consent`.
+
+    Parameters
+    ----------
+    digest : str
+        `Study.digest` of exactly the study that was declined.
+    """
+    declined = Consent(site, digest, 0, declined=True)
+    keys = {site: identity_key.public_key().public_bytes_raw()}
+    if _newest(exchange, study_name, digest, site, keys) == declined:
+        return False
+    post_consent(exchange, identity_key, study_name, declined)
+    return True
 
 
 def read_consents(
@@ -178,7 +192,7 @@ def read_consents(
     keys : mapping of str to bytes
         Public keys of the sites.
     """
-    return {site: _newest(exchange, study, site, keys) for site in study.sites}
+    return {site: _newest(exchange, study.study, study.digest, site, keys) for site in study.sites}
 
 
 def runs_joined(exchange: Exchange, study: Study) -> dict[str, int]:
@@ -275,10 +289,10 @@ def _reason(consent: Consent | None, runs: int, epsilon: float, today: date) -> 
 
 
 def _newest(
-    exchange: Exchange, study: Study, site: str, keys: Mapping[str, bytes]
+    exchange: Exchange, study_name: str, digest: str, site: str, keys: Mapping[str, bytes]
 ) -> Consent | None:
-    for _, consent in _genuine(exchange, study.study, site, keys):
-        if consent.study_digest == study.digest:
+    for _, consent in _genuine(exchange, study_name, site, keys):
+        if consent.study_digest == digest:
             return consent
     return None
 

@@ -176,7 +176,7 @@ def withdrawn_approvals(folder: Path, identity: Identity) -> Iterator[Approval]:
 def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
     """Write a signed record that replaces the study's earlier one.
 
-    Raises ConfigurationError if it can't be written.
+    Raises ConfigurationError if it can't be written; the earlier one then counts as before.
     """
     path = _path_of(folder, approval)
     study = approval.study.study
@@ -185,11 +185,27 @@ def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
         before = path.read_bytes() if path.exists() else None
         # The new one first: a running agent finds a valid approval at any time.
         write_bytes(path, _signed({**_content(approval), "serial": serial}, identity))
-        _end_before(folder, identity, study, serial)
-        if before is not None:
-            write_bytes(_aside(path, before), before)
+        try:
+            if before is not None:
+                write_bytes(_aside(path, before), before)
+            _end_before(folder, identity, study, serial)
+        except OutputError:
+            _put_back(path, before)
+            raise
     except (OSError, OutputError) as error:
         raise ConfigurationError(f"{path} can't be written ({error}); check its folder.") from error
+
+
+def _put_back(path: Path, before: bytes | None) -> None:
+    """Restore the earlier record: an approval that is reported as failed must not count."""
+    if before is None:
+        path.unlink()
+        return
+    try:
+        write_bytes(path, before)
+        _aside(path, before).unlink(missing_ok=True)
+    except OutputError:
+        path.unlink()  # no approval is safer than the new one
 
 
 def retire_record(folder: Path, identity: Identity, study: str) -> None:
@@ -388,8 +404,8 @@ def approve_papers(folder: Path, identity: Identity, papers: Papers, terms: Term
         folder=signed.folder,
         terms=terms,
     )
-    store_record(folder, identity, approval)
     pin_consortium(folder, check_members(folder, papers.members))
+    store_record(folder, identity, approval)
     return approval
 
 

@@ -94,8 +94,8 @@ def say_yes(
         states.settle_approvals(at)  # so the new serial number is above all recorded ones
         had = site.ledger.used(case.study.study, case.centres)
         terms = replace(terms, runs=terms.runs + had)
+        forget_declined(folder, case.study.digest)
         approval = approve_papers(folder, site.identity, papers, terms)
-        forget_declined(folder, approval.study.digest)
         return approval, _publish(site, states, approval, at)
 
 

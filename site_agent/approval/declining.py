@@ -1,29 +1,39 @@
 """A decision of a site's staff against a study, which waits for no decision any more."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.lock import take_turns
 from consortium.errors import ConfigurationError, ConsortiumError, StudyError
+from consortium.exchange.base import Exchange
 from consortium.membership.consent import decline
-from consortium.membership.keys import load_identity
+from consortium.membership.keys import Identity, load_identity
 from site_agent.approval.approval import Papers, newest_approval
 from site_agent.config import SiteConfig
 from site_agent.layout import DECISIONS, DECLINED
 
 
-def read_declined(folder: Path) -> dict[str, str]:
-    """Return the day on which each declined study was declined, by `Study.digest`.
+class DeclinedStudy(NamedTuple):
+    """A study that the site's staff declined, and the day."""
+
+    study: str
+    """The study's name."""
+    day: str
+
+
+def read_declined(folder: Path) -> dict[str, DeclinedStudy]:
+    """Return the declined studies, by `Study.digest`.
 
     Raises ConfigurationError if the file is damaged.
     """
     path = folder / DECLINED
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(digest): str(day) for digest, day in found.items()}
+        return {str(key): DeclinedStudy(str(name), str(day)) for key, (name, day) in found.items()}
     except FileNotFoundError:
         return {}
     except DAMAGED as error:
@@ -73,18 +83,22 @@ def say_no(
                 f"{study.study} is approved here. Withdraw the approval with 'site-agent withdraw "
                 f"{study.study}' instead."
             )
-        kept = {**read_declined(folder), study.digest: today.isoformat()}
-        write_bytes(folder / DECLINED, json.dumps(kept, indent=1).encode(), mode=0o600)
+        new = DeclinedStudy(study.study, today.isoformat())
+        _write(folder, {**read_declined(folder), study.digest: new})
         try:
-            decline(config.open_exchange(), identity.key, config.name, study)
+            post_declined(folder, identity, config.name, config.open_exchange())
         except ConsortiumError as error:
             return error
     return None
 
 
-def not_told(trouble: Exception) -> str:
-    """Return the sentence on a refusal of which the coordinator could not be informed."""
-    return f"The coordinator is not informed; decline again, or write a mail ({trouble})"
+def post_declined(folder: Path, identity: Identity, name: str, exchange: Exchange) -> None:
+    """Post each declined study on the exchange, unless its message is there.
+
+    Raises ConfigurationError as `read_declined`, and ExchangeError if the exchange can't be used.
+    """
+    for digest, declined in read_declined(folder).items():
+        decline(exchange, identity.key, name, declined.study, digest)
 
 
 def forget_declined(folder: Path, digest: str) -> None:
@@ -94,4 +108,8 @@ def forget_declined(folder: Path, digest: str) -> None:
     """
     kept = read_declined(folder)
     if kept.pop(digest, None) is not None:
-        write_bytes(folder / DECLINED, json.dumps(kept, indent=1).encode(), mode=0o600)
+        _write(folder, kept)
+
+
+def _write(folder: Path, declined: Mapping[str, DeclinedStudy]) -> None:
+    write_bytes(folder / DECLINED, json.dumps(declined, indent=1).encode(), mode=0o600)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from consortium.errors import ConsortiumError, StudyError
+from consortium.base.regular_file import regular
+from consortium.errors import ConsortiumError, DataError, StudyError
 from consortium.membership.signed_study import members_digest, signature_path
 from consortium.study.spec import Study
 from site_agent.approval.approval import Approval, Papers, newest_approval, newest_serials
-from site_agent.approval.declining import read_declined
+from site_agent.approval.declining import DeclinedStudy, read_declined
 from site_agent.approval.folder import SiteFolder
 from site_agent.layout import APPROVED, CONFIG, POLICY, STUDIES
 
@@ -94,22 +95,24 @@ def state_digest(site: SiteFolder, papers: Papers) -> str:
     name = signed.study.study
     state = [signed.file, signed.mask, members_digest(signed.keys), papers.members.digest]
     state += [str(newest_serials(site.path, site.identity).get(name, (0, False)))]
-    state += [_digest(site.path / CONFIG), _digest(site.path / POLICY)]
-    state += [_digest(site.config.left_out)]
+    state += [digest_or_empty(site.path / CONFIG), digest_or_empty(site.path / POLICY)]
+    state += [digest_or_empty(site.config.left_out)]
+    state += [str(signed.study.digest in read_declined(site.path))]
     return hashlib.sha256("|".join(state).encode()).hexdigest()
 
 
 def approval_digest(folder: Path, study: str) -> str:
     """Return the digest of the record of a study's approval, for a decision to withdraw it."""
-    return _digest(folder / APPROVED / f"{study}.json")
+    return digest_or_empty(folder / APPROVED / f"{study}.json")
 
 
-def _digest(path: Path | None) -> str:
+def digest_or_empty(path: Path | None) -> str:
+    """Return the SHA-256 of a regular file, or nothing if there is none that can be read."""
     if path is None:
         return ""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
+        return hashlib.sha256(regular(path).read_bytes()).hexdigest()
+    except (OSError, DataError):
         return ""
 
 
@@ -133,7 +136,7 @@ def _require_printable(path: Path) -> None:
         )
 
 
-def _offer(site: SiteFolder, path: Path, declined: Mapping[str, str]) -> Offer:
+def _offer(site: SiteFolder, path: Path, declined: Mapping[str, DeclinedStudy]) -> Offer:
     beside = path.with_name(ROSTER)
     roster = beside if beside.exists() else site.path / STUDIES / ROSTER
     place = str(path.relative_to(site.path))
@@ -141,10 +144,12 @@ def _offer(site: SiteFolder, path: Path, declined: Mapping[str, str]) -> Offer:
     papers = None
     approval = None
     trouble = ""
+    day = ""
     try:
         _require_printable(path)
         papers = site.papers(path, roster)
         study = papers.signed.study
+        day = declined[study.digest].day if study.digest in declined else ""
         approval = newest_approval(site.path, site.identity, study.study)
         if site.config.name not in study.sites:
             raise StudyError(
@@ -159,6 +164,6 @@ def _offer(site: SiteFolder, path: Path, declined: Mapping[str, str]) -> Offer:
         ident=ident,
         papers=papers,
         approval=approval,
-        declined=declined.get(papers.signed.study.digest, "") if papers else "",
+        declined=day,
         trouble=trouble,
     )

@@ -237,14 +237,15 @@ def decline_command(
     folder: Folder = Path(),
 ) -> None:
     """Decline a study, and inform the coordinator; an approval replaces the decision."""
-    from site_agent.approval.declining import not_told, say_no
+    from site_agent.approval.decision import not_informed
+    from site_agent.approval.declining import say_no
     from site_agent.approval.folder import SiteFolder
 
     papers = SiteFolder.open(folder).papers(study, roster)
     trouble = say_no(folder, papers, now().date())
     out.print(f"Declined: {papers.signed.study.study} is not approved.")
     if trouble:
-        out.print(not_told(trouble))
+        out.print(not_informed(trouble))
 
 
 def _tell(trouble: Exception | None) -> None:

@@ -18,6 +18,7 @@ from site_agent.layout import DECISIONS
 _PERSON = "participant_id"
 _NEW = "left-out.tsv"
 _MOST_CELL = 200
+_FORMULA = "=+-@"
 
 
 def add_row(folder: Path, label: str, reason: str, still: Callable[[], None]) -> None:
@@ -96,10 +97,15 @@ def remove_row(
 
 def _cell(text: str, what: str) -> str:
     cell = text.strip()
-    if not cell or not cell.isprintable() or len(cell) > _MOST_CELL or cell.startswith('"'):
+    if not cell or not cell.isprintable() or len(cell) > _MOST_CELL or '"' in cell:
         raise ConfigurationError(
-            f"The {what} must be one line of 1 to {_MOST_CELL} printable characters that does not "
-            "begin with a quotation mark. Correct it."
+            f"The {what} must be one line of 1 to {_MOST_CELL} printable characters without "
+            "quotation marks. Correct it."
+        )
+    if cell[0] in _FORMULA:
+        raise ConfigurationError(
+            f"The {what} must not begin with one of {' '.join(_FORMULA)}, since a spreadsheet "
+            f"would run it as a formula, and it begins with {cell[0]}. Correct it."
         )
     return cell
 
@@ -144,4 +150,5 @@ def _write(folder: Path, config: SiteConfig, table: Path, lines: list[str]) -> N
         read_left_out(draft, site_tables(config))
     finally:
         draft.unlink(missing_ok=True)
-    write_bytes(table, data, mode=mode)
+    target = table.resolve() if table.exists() else table  # a link to a shared table stays one
+    write_bytes(target, data, mode=mode)

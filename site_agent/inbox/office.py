@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 
 from consortium.errors import ConfigurationError
 from site_agent.approval.folder import SiteFolder
-from site_agent.approval.offers import Offer, read_offers
+from site_agent.approval.offers import Offer, digest_or_empty, read_offers
 from site_agent.config import SiteConfig
 from site_agent.inbox.checks import StudyChecks
 from site_agent.inbox.guard import FORM, SESSION_TOKEN, Door
@@ -133,12 +133,8 @@ def find_offer(folder: Path, ident: str) -> tuple[SiteFolder, Offer]:
 
 def digest_of(folder: Path) -> str:
     """Return a digest of the files that the forms on participants and names change."""
-    table = SiteConfig.load(folder).left_out
-    parts = [folder / CONFIG, *([table] if table else [])]
-    found = hashlib.sha256()
-    for path in parts:
-        found.update(path.read_bytes() if path.exists() else b"-")
-    return found.hexdigest()
+    parts = (digest_or_empty(folder / CONFIG), digest_or_empty(SiteConfig.load(folder).left_out))
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()
 
 
 def unchanged(folder: Path, shown: str) -> Callable[[], None]:

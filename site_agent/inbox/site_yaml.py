@@ -82,7 +82,7 @@ def _write(folder: Path, text: str, fields: Mapping[str, object]) -> None:
     except ValueError as error:
         raise ConfigurationError(f"{path} can't be changed; edit it by hand.") from error
     mode = path.stat().st_mode & 0o777
-    write_bytes(path, text.encode(), mode=mode)
+    write_bytes(path.resolve(), text.encode(), mode=mode)  # a link stays one
 
 
 def _with_field(text: str, name: str, value: object) -> str:

@@ -18,7 +18,7 @@ from consortium.study.plan import Plan, promised_mu
 from consortium.study.spec import Study, open_vectors
 from site_agent.approval.approval import Papers, Terms, approvals
 from site_agent.approval.decision import approve_inspected, despite, not_informed, question
-from site_agent.approval.declining import not_told, say_no
+from site_agent.approval.declining import say_no
 from site_agent.approval.folder import SiteFolder
 from site_agent.approval.inspection import Inspection, Watch, inspect, planned
 from site_agent.approval.offers import Offer, approval_digest, state_digest
@@ -202,7 +202,7 @@ def decline_study(office: Office, request: Request) -> Response:
     return office.done(
         request,
         f"Declined: {papers.signed.study.study} is not approved.",
-        not_told(trouble) if trouble else "",
+        not_informed(trouble) if trouble else "",
     )
 
 

@@ -334,9 +334,12 @@ class LedgerReader:
                 self._file = LedgerFile(self.path) if self._file is None else self._file.current()
                 yield self._file
             except sqlite3.Error as error:
-                raise LedgerError(
-                    f"{self.path} can't be used ({error}); check the disk and restore a backup."
-                ) from error
+                advice = (
+                    "another program has it open for changes; try again when that has ended."
+                    if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+                    else "check the disk and restore a backup."
+                )
+                raise LedgerError(f"{self.path} can't be used ({error}); {advice}") from error
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from consortium.membership.keys import load_identity
 from site_agent.approval.approval import approvals
 from site_agent.config import SiteConfig
 from site_agent.data.people import read_left_out
+from site_agent.layout import DECLINED
 from tests.support.browser import browser, find_browser
 from tests.support.inbox_client import receive_study
 from tests.support.membership_files import PLAIN, give_scans, papers
@@ -88,8 +89,8 @@ def place(tmp_path: Path) -> DemoFolders:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "site_agent", "serve", "-f", str(folder)]
+def _served(folder: Path, *options: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "site_agent", "serve", "-f", str(folder), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
@@ -210,3 +211,31 @@ def test_other_pages_of_the_browser_can_do_nothing(place: DemoFolders) -> None:
         assert port != attacker.port
         tab.visit(base)
         assert tab.run("document.title").startswith("Decisions")
+
+
+def test_a_page_of_another_port_of_this_machine_can_not_frame_the_inbox(
+    place: DemoFolders,
+) -> None:
+    folder = place.site("east")
+    with _served(folder) as address, _attacker() as attacker, browser(hosts=HOSTS) as tab:
+        base = _enter(tab, address)
+        attacker.page = f"<title>page</title><iframe src={base}left-out></iframe>"
+        tab.visit(f"http://127.0.0.1:{attacker.port}/")
+        tab.wait("document.title === 'page'")
+        (child,) = tab.send("Page.getFrameTree")["frameTree"]["childFrames"]
+        assert child["frame"]["unreachableUrl"] == f"{base}left-out"  # the browser's own error
+
+
+def test_a_page_of_an_inbox_that_ended_decides_nothing_in_the_next_one(place: DemoFolders) -> None:
+    folder = place.site("east")
+    with browser(hosts=HOSTS) as tab:
+        with _served(folder) as address:
+            base = _enter(tab, address)
+            study = tab.run("document.querySelector(\"a[href*='/study/']\").href")
+            tab.visit(f"{study}/decline")
+        port = re.findall(r":(\d+)/", base)[0]
+        with _served(folder, "--port", port) as address:
+            assert address.split("?")[0] != base
+            tab.run("setTimeout(() => document.querySelector('button.grave').click()), 0")
+            tab.wait("document.body.innerText.trim() === 'There is nothing here.'")
+            assert not (folder / DECLINED).exists()

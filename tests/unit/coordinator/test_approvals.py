@@ -106,7 +106,7 @@ def test_a_site_that_declined_is_shown_and_gets_no_reminder(
 ) -> None:
     site = SITES[3]
     study, exchange = read_study(place.files.study), place.files.open_exchange()
-    decline(exchange, load_identity(place.site(site)).key, site, study)
+    decline(exchange, load_identity(place.site(site)).key, site, study.study, study.digest)
     found = json.loads(enter("consortium", "status", *where(place), "--json").out)["approvals"]
     assert [each["site"] for each in found if each["declined"]] == [site]
     mails = tmp_path / "mails"

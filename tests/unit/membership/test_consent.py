@@ -86,7 +86,7 @@ def _bytes_of(consent: Consent) -> bytes:
 
 def test_a_declined_study_is_its_sites_newest_decision_until_it_is_approved() -> None:
     exchange = MemoryExchange()
-    decline(exchange, KEYS["east"], "east", STUDY)
+    decline(exchange, KEYS["east"], "east", STUDY.study, STUDY.digest)
     consent = read(exchange)["east"]
     assert consent == Consent("east", STUDY.digest, 0, declined=True)
     missing = missing_consents(STUDY, read(exchange), {}, 1.0, TODAY)
@@ -94,6 +94,36 @@ def test_a_declined_study_is_its_sites_newest_decision_until_it_is_approved() ->
     assert "declined" not in missing["west"]
     post_consent(exchange, KEYS["east"], "small", give("east"))
     assert read(exchange)["east"] == give("east")
+
+
+@pytest.mark.parametrize("declined", [False, True])
+def test_an_earlier_decision_that_is_copied_does_not_replace_a_newer_one(declined: bool) -> None:
+    exchange = MemoryExchange()
+    own = (exchange, KEYS["east"])
+    decisions = [
+        lambda: decline(*own, "east", STUDY.study, STUDY.digest),
+        lambda: post_consent(*own, STUDY.study, give("east")),
+    ]
+    for decide in reversed(decisions) if declined else decisions:
+        decide()
+    newest = read(exchange)["east"]
+    assert newest is not None
+    assert newest.declined == declined
+    message = exchange.get("consent/small/east/000001", 10_000)
+    assert message is not None
+    exchange.put("consent/small/east/000003", message)  # a newer number
+    exchange.put("consent/small/west/000001", message)  # another site
+    exchange.put("consent/other/east/000001", message)  # another study
+    assert read(exchange) == {"east": newest, "west": None}
+    other = STUDY.model_copy(update={"study": "other"})
+    assert read(exchange, other) == {"east": None, "west": None}
+
+
+def test_a_known_decline_is_posted_once() -> None:
+    exchange = MemoryExchange()
+    assert decline(exchange, KEYS["east"], "east", STUDY.study, STUDY.digest)
+    assert not decline(exchange, KEYS["east"], "east", STUDY.study, STUDY.digest)
+    assert exchange.children("consent/small/east") == ["000001"]
 
 
 def test_a_declined_study_has_no_run() -> None:

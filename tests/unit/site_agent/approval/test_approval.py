@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from consortium.base.atomic import write_bytes
 from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.errors import (
     BudgetError,
     ConfigurationError,
     ConsortiumError,
+    OutputError,
     PrivacyError,
     SignatureError,
     StudyError,
@@ -22,6 +24,7 @@ from consortium.membership.roster import Roster
 from consortium.privacy.gdp import epsilon_of
 from consortium.study.plan import promised_mu
 from consortium.study.spec import Study
+from site_agent.approval import approval as approving
 from site_agent.approval.approval import (
     Approval,
     Terms,
@@ -32,8 +35,9 @@ from site_agent.approval.approval import (
     retire_record,
 )
 from site_agent.approval.permission import Permission
+from site_agent.enrolment import pinned_consortium
 from site_agent.enrolment.pinned_consortium import read_pinned
-from site_agent.layout import APPROVED, SERIALS, WITHDRAWN
+from site_agent.layout import APPROVED, PINNED, SERIALS, WITHDRAWN
 from site_agent.ledger.ledger import Charge, Ledger
 from tests.support.charges import held
 from tests.support.membership_files import PLAIN, papers, public, publish
@@ -186,7 +190,7 @@ def test_a_folder_that_can_not_be_written_is_told(town: tuple[DemoFolders, Roste
     (place.site("east") / "approved").write_text("in the way")
     with pytest.raises(ConfigurationError, match="can't be written"):
         yes(place)
-    assert read_pinned(place.site("east")) is None
+    assert known(place) == []
 
 
 @pytest.mark.parametrize("terms", [(0,), (-1,), (1, 0.0), (1, -1.0), (1, float("nan"))])
@@ -340,3 +344,36 @@ def test_what_was_shown_is_what_is_signed_though_the_files_change(
     (found,) = known(place)
     assert found.study.privacy.epsilon == 8
     assert found.file == shown.signed.file
+
+
+@pytest.mark.parametrize(
+    ("full", "again"),
+    [
+        ("small.json", False),
+        (SERIALS, False),
+        (PINNED, False),
+        ("small.json", True),
+        (SERIALS, True),
+        (PINNED, True),
+        ("small-", True),
+    ],
+)
+def test_an_approval_that_is_reported_as_failed_does_not_count(
+    town: tuple[DemoFolders, Roster], monkeypatch: pytest.MonkeyPatch, full: str, again: bool
+) -> None:
+    place, _ = town
+    before = [yes(place, Terms(3))] if again else []
+
+    def write(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
+        puts_back = path.name == "small.json" and b'"runs": 3' in data
+        if path.name.startswith(full) and not puts_back:
+            raise OutputError(f"{path} can't be written; check disk space.")
+        return write_bytes(path, data, mode=mode)
+
+    for module in (approving, pinned_consortium):
+        monkeypatch.setattr(module, "write_bytes", write)
+    with pytest.raises(ConfigurationError):
+        yes(place, Terms(5))
+    assert known(place) == before
+    monkeypatch.undo()
+    assert yes(place, Terms(5)) in known(place)

@@ -7,12 +7,16 @@ import pytest
 
 from consortium.coordinator.demo.prepare import DemoFolders
 from consortium.membership.consent import read_consents
+from consortium.membership.keys import load_identity
 from consortium.membership.roster import read_roster
 from consortium.study.reader import read_study
+from site_agent.agent import Agent
+from site_agent.approval.approval import approvals
 from site_agent.approval.declining import read_declined
 from site_agent.layout import CONFIG, DECLINED
 from tests.support.command_line import enter, refused
-from tests.support.inbox_client import receive_study
+from tests.support.inbox_client import NOW, receive_study
+from tests.support.local_consortium import Ticks
 from tests.support.membership_files import PLAIN, give_scans, papers, publish
 
 
@@ -75,9 +79,41 @@ def test_without_an_exchange_it_is_recorded_and_the_command_says_so(
     said = enter("site-agent", "decline", *_words(place))
     assert said.code == 0
     assert len(read_declined(place.site("east"))) == 1
-    assert "not informed" in said.out
+    assert "is informed when the agent starts" in said.out
 
 
 def test_a_damaged_record_is_an_error(place: DemoFolders) -> None:
     (place.site("east") / DECLINED).write_text("{")
     assert DECLINED in refused("site-agent", "decline", *_words(place))
+
+
+def test_an_agent_that_starts_informs_the_coordinator(place: DemoFolders) -> None:
+    folder = place.site("east")
+    config = folder / CONFIG
+    before = config.read_text()
+    config.write_text(before.replace(str(place.files.exchange), str(folder / "away")))
+    assert enter("site-agent", "decline", *_words(place)).code == 0
+    config.write_text(before)
+    agent = Agent(folder, Ticks().clock(), lambda: NOW, lambda _: None)
+    agent.post_consents()
+    given = read_consents(place.files.open_exchange(), read_study(place.files.study), _keys(place))[
+        "east"
+    ]
+    assert given is not None
+    assert given.declined
+    agent.post_consents()
+    (message,) = place.files.open_exchange().children("consent/small/east")
+    assert message == "000001"
+
+
+def test_a_damaged_record_does_not_stop_the_agent(place: DemoFolders) -> None:
+    (place.site("east") / DECLINED).write_text("{")
+    said: list[str] = []
+    Agent(place.site("east"), Ticks().clock(), lambda: NOW, said.append).post_consents()
+    assert DECLINED in "".join(said)
+
+
+def test_an_approval_that_fails_is_not_made(place: DemoFolders) -> None:
+    (place.site("east") / DECLINED).write_text("{")
+    assert DECLINED in refused("site-agent", "approve", *_words(place), "--yes")
+    assert approvals(place.site("east"), load_identity(place.site("east"))) == []

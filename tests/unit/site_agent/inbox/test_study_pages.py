@@ -490,3 +490,20 @@ def test_a_check_that_fails_says_why(town: tuple[DemoFolders, Roster]) -> None:
     text = visitor.get(study).text
     assert 'class="refused"' in text
     assert f"{study}/confirm" not in text
+
+
+def test_a_decision_from_a_page_older_than_a_decline_is_refused(
+    town: tuple[DemoFolders, Roster],
+) -> None:
+    place, _ = town
+    folder = place.site("east")
+    visitor = Visitor(folder).enter()
+    study = visitor.check()
+    shown = visitor.shown(study)
+    question = visitor.shown(f"{study}/decline")
+    assert visitor.post(f"{study}/decline", shown=question).status_code == 200
+    assert visitor.post(f"{study}/decline", shown=question).status_code == 409
+    assert visitor.post(f"{study}/approve", runs="1", shown=shown).status_code == 409
+    assert approvals(folder, load_identity(folder)) == []
+    messages = place.files.open_exchange().children("consent/small/east")
+    assert messages == ["000001"]

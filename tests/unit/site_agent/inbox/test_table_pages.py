@@ -9,6 +9,7 @@ from consortium.coordinator.demo.prepare import DemoFolders
 from site_agent.approval.left_out import read_states
 from site_agent.config import Alias, SiteConfig
 from site_agent.data.people import read_left_out
+from site_agent.layout import CONFIG
 from tests.support.command_line import enter
 from tests.support.inbox_client import Visitor
 from tests.support.membership_files import papers
@@ -61,7 +62,9 @@ def test_other_columns_line_ends_and_rows_of_a_table_stay(folder: Path) -> None:
     assert text == "reason\twhen\tparticipant_id\r\nwithdrew\t2026\tsub-001\r\nmoved\tn/a\t003\r\n"
 
 
-@pytest.mark.parametrize("text", ["", " ", "a\tb", "a\nb", "x" * 201, "\x1b[2J", '"a', "\u202e"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "a\tb", "a\nb", "x" * 201, "\x1b[2J", '"a', 'a"b', "\u202e"]
+)
 def test_a_cell_is_one_line_of_text(folder: Path, text: str) -> None:
     visitor = Visitor(folder).enter()
     assert _add(visitor, text) == 409
@@ -179,3 +182,44 @@ def test_names_are_set_replaced_and_removed(folder: Path) -> None:
     shown = visitor.shown("names")
     assert visitor.post("names/remove", column="diagnosis", shown=shown).status_code == 200
     assert SiteConfig.load(folder).aliases == {}
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", " =HYPERLINK(1)"])
+def test_a_cell_that_a_spreadsheet_would_run_is_refused(folder: Path, text: str) -> None:
+    visitor = Visitor(folder).enter()
+    assert _add(visitor, text) == 409
+    assert _add(visitor, "sub-001", text) == 409
+    assert _rows(folder) == {}
+
+
+def test_a_link_to_a_shared_table_or_configuration_stays_a_link(folder: Path) -> None:
+    shared = folder.parent / "shared"
+    shared.mkdir()
+    (shared / "left.tsv").write_text(HEAD + "sub-001\twithdrew\n")
+    (folder / "left.tsv").symlink_to(shared / "left.tsv")
+    SiteConfig.load(folder).model_copy(update={"left_out": folder / "left.tsv"}).save(folder)
+    (folder / CONFIG).rename(shared / CONFIG)
+    (folder / CONFIG).symlink_to(shared / CONFIG)
+    visitor = Visitor(folder).enter()
+    assert _add(visitor, "002") == 200
+    assert [*read_left_out(shared / "left.tsv")] == ["001", "002"]
+    fields = {"column": "age", "here": "Alter", "shown": visitor.shown("names")}
+    assert visitor.post("names/set", **fields).status_code == 200
+    assert "Alter" in (shared / CONFIG).read_text()
+    assert (folder / "left.tsv").is_symlink()
+    assert (folder / CONFIG).is_symlink()
+
+
+def test_a_new_table_is_not_written_where_a_broken_link_leads(folder: Path) -> None:
+    elsewhere = folder.parent / "elsewhere.tsv"
+    (folder / "left-out.tsv").symlink_to(elsewhere)
+    assert _add(Visitor(folder).enter(), "002") == 200
+    assert not elsewhere.exists()
+
+
+def test_a_table_that_is_a_folder_is_named(folder: Path) -> None:
+    (folder / "left").mkdir()
+    SiteConfig.load(folder).model_copy(update={"left_out": folder / "left"}).save(folder)
+    visitor = Visitor(folder).enter()
+    assert visitor.get("left-out").status_code == 200
+    assert _add(visitor, "002") == 409

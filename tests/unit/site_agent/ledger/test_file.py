@@ -283,3 +283,16 @@ def test_a_ledger_of_the_layout_before_is_read_and_goes_on(tmp_path: Path) -> No
     assert after.total("elsewhere", CHARGE.unit, ["01"]) == CHARGE.mu
     charged(after, replace(CHARGE, run="next", mu=0.8))
     assert after.total(CHARGE.dataset, CHARGE.unit, ["01"]) == pytest.approx(1.0)
+
+
+def test_a_ledger_that_another_program_uses_needs_no_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.sqlite"
+    first_round(Ledger(path))
+    monkeypatch.setattr(book_module, "_PATIENCE", 0.05)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="another program") as refusal:
+            held(Ledger(path), replace(CHARGE, run="small-0002"), loss=8.0)
+    assert "backup" not in str(refusal.value)
