@@ -47,8 +47,10 @@ CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 LEAST_LEFT = 10
 """Smallest number of degrees of freedom of a run after trends, band and confounds."""
-_PREPARED = 20
-"""Bytes for a voxel's value: the runs, all runs, and a float64 copy while they are standardized."""
+_PREPARED = 12
+"""Bytes for a voxel's value: the runs, and all runs or what is subtracted from one."""
+_COLUMNS = 2048
+"""Time series that are standardized at a time."""
 _VOLUMES = 8
 """Whole volumes of 8 bytes while one is read, smoothed and resampled."""
 _UNPACKED = 64
@@ -262,10 +264,12 @@ def standardize_series(series: Block, data: DataSection, where: Path) -> None:
         series *= np.float32(data.scale)
         return
     if data.standardize == "voxel":
-        spread = series.std(axis=0, dtype=np.float64)
-        varies = spread > CONSTANT * _peaks(series)
-        factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
-        series *= factor.astype(np.float32)
+        # Parts that fit the processor's cache; a float64 copy of all would be twice the series.
+        for part in np.array_split(series, -(-series.shape[1] // _COLUMNS), axis=1):
+            spread = part.std(axis=0, dtype=np.float64)
+            varies = spread > CONSTANT * _peaks(part)
+            factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+            part *= factor.astype(np.float32)
     energy = sum(float(np.vdot(volume, volume)) for volume in series)
     if not energy:
         raise DataError(f"{where} is constant in the study's mask; check image and mask.")
