@@ -94,7 +94,7 @@ def common_voxels(
         if not ((needed == 1).sum(axis=1) == 1).all() or np.count_nonzero(needed) != len(needed):
             return None
         own.append(weights.argmax(axis=1)[used])
-    return np.ravel_multi_index(tuple(own), tuple(shape[:3]), order="F")
+    return np.asarray(np.ravel_multi_index(tuple(own), tuple(shape[:3]), order="F"))
 
 
 def _axes(
