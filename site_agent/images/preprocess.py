@@ -158,8 +158,8 @@ def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "s
     series = np.empty((image.shape[3], grid.features), dtype=np.float32)
     if kept is not None:
         order = np.argsort(kept)  # a gather in the file's order takes two thirds of the time
-        near, back = kept[order], np.argsort(order)
-        volumes = iterate_volumes(path, image, near)
+        back = np.argsort(order)
+        volumes = iterate_volumes(path, image, kept[order])
         for number, (row, voxels) in enumerate(zip(series, volumes, strict=True), 1):
             voxels.take(back, out=row, mode="clip")
             check_finite(path, number, row, unit)

@@ -23,7 +23,6 @@ from consortium.algorithms.group_ica.result import YARDSTICK
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
 from consortium.algorithms.subspace_forecast import subspace_worth, usual_worth
 from consortium.algorithms.worth import POOLED, would_be_enough
-from consortium.algorithms.shape import Places
 from consortium.base.formatting import count
 from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
@@ -46,6 +45,7 @@ _VOLUMES = 100
 _FIGURES = 3
 _FINE = 2.0
 _COARSE = 4.0  # mm: edges of voxels
+_FINEST_WAVE = 2.5 * _FINE  # mm: shortest wave that the fine ones hold, as in `Places`
 _VOXELS = 5
 """Coarse voxels in a wave's length from which on finer ones add nothing to the basis."""
 
@@ -182,9 +182,9 @@ def forecast_sentences(plan: GroupIca) -> tuple[str, ...]:
 def is_finer_than_waves(plan: GroupIca) -> bool:
     """Return whether voxels of `_COARSE` would hold the basis at an eighth of the size or less."""
     places = plan.shape.places
-    if not isinstance(places, Places):
+    if places is None or places.word != "voxel":
         return False
-    return places.volume <= 1.001 * _FINE**3 and plan.cutoff >= _VOXELS * _COARSE
+    return places.finest <= 1.001 * _FINEST_WAVE and plan.cutoff >= _VOXELS * _COARSE
 
 
 def _smooth_noise(plan: GroupIca) -> str:
