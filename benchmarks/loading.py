@@ -14,11 +14,13 @@ import numpy as np
 from benchmarks.peers import installed
 from benchmarks.table import Row
 from consortium.space.grid import Grid, template_grid
+from consortium.space.sampling import lies_in
 from site_agent.images.preprocess import read_series
 
 SHAPE, VOLUMES = (64, 64, 36), 500
 AFFINE = np.diag([3.0, 3, 3, 1])
 _FINE_VOLUMES = 60
+_FMRIPREP = (97, 115, 97)
 _PART = 1 << 20
 _UNPACKER = f"only gunzip by {'ISA-L' if installed('isal') else 'zlib'}"
 
@@ -36,20 +38,25 @@ def loading() -> list[Row]:
 
 
 def resampling() -> list[Row]:
-    """Return the row of a scan of 2 mm in a study of 4 mm, as fMRIPrep and a default study have."""
-    grid = template_grid(4.0)
-    fine = template_grid(2.0)
+    """Return rows of scans of 2 mm as fMRIPrep leaves them, in studies of 4 mm and of 2 mm."""
+    return [_resampled(np.int16, 4.0), _resampled(np.float32, 2.0)]
+
+
+def _resampled(kind: type[np.generic], edge: float) -> Row:
+    grid = template_grid(edge)
+    affine = np.diag([2.0, 2, 2, 1])
+    affine[:3, 3] = (-96, -132, -78)
+    generator = np.random.default_rng(0)
+    series = generator.normal(100, 30, (*_FMRIPREP, _FINE_VOLUMES)).astype(kind)
+    inside = lies_in(template_grid(2.0), affine, _FMRIPREP)
+    series[inside] = generator.normal(1000, 100, (int(inside.sum()), _FINE_VOLUMES))
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "scan.nii.gz"
-        generator = np.random.default_rng(0)
-        series = generator.normal(100, 30, (*fine.shape, _FINE_VOLUMES)).astype(np.int16)
-        inside = generator.normal(1000, 100, (int(fine.mask.sum()), _FINE_VOLUMES))
-        series[fine.mask] = inside
-        nib.save(nib.Nifti1Image(series, fine.affine), path)
+        nib.save(nib.Nifti1Image(series, affine), path)
         acts = [lambda: read_series(path, None, grid), lambda: drain(_unpacker(), path)]
         ((ours, bare), _) = turns(acts)
-    work = f"a gzipped scan of 2 mm, {_FINE_VOLUMES} volumes of int16, to 4 mm"
-    return [Row(work, ours, _UNPACKER, bare, "≤ 2")]
+    work = f"a gzipped scan of 2 mm, {_FINE_VOLUMES} volumes of {np.dtype(kind)}, to {edge:g} mm"
+    return Row(work, ours, _UNPACKER, bare, "≤ 2")
 
 
 def compare(path: Path, mask: Path, grid: Grid) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal, Self
 
@@ -15,6 +14,7 @@ from consortium.exchange import Exchange, open_exchange
 from consortium.secagg import CENTRE
 from consortium.study.spec import Name
 from site_agent.layout import CACHE, CONFIG
+from site_agent.machine import usable_cores, usable_memory
 
 _TITLE = (
     "Paths and settings of this site. Limits for studies are in policy.yaml. Relative paths "
@@ -24,7 +24,12 @@ _TITLE = (
 
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LEAST_MEMORY = 10**8
-_MOST_CORES = 4  # each worker loads a participant's scan
+_PROCESS = 150 * 10**6  # bytes that a process takes beside its scans
+
+
+def _bytes_of(memory: str) -> int:
+    """Return the bytes of a text such as 2 GB."""
+    return int(float(memory[:-2]) * _BYTES[memory[-2:]])
 
 
 class Alias(FrozenModel):
@@ -82,15 +87,15 @@ class SiteConfig(FrozenModel):
     cache: Path = Path(CACHE)
     """Folder of prepared scans. A missing folder is made, and its content computed again. Name
     another disk if this one is short of space, but never a place that others can read."""
-    workers: int = Field(default=1, ge=1, le=256)
-    """Participants whose scans are prepared, or parts of sixteen participants whose sums are
-    computed, at the same time. With engine threads or processes: the machine's cores, if there is
-    enough memory for all their scans."""
+    workers: int | None = Field(default=None, ge=1, le=256)
+    """Maximum number of participants whose scans are prepared, or of parts of sixteen participants
+    whose sums are computed, at the same time. None: the number of cores that the account may use,
+    or fewer if `memory` is short."""
     memory: str | None = Field(default=None, pattern=r"^[0-9]{1,6}(\.[0-9]{1,3})? ?(MB|GB|TB)$")
     """Memory for all scans and sums that are computed at the same time, such as 2 GB, on this
     machine or over all workers of its cluster. Only as many participants or parts as fit are
     computed at a time, but always one; results stay the same. Each process takes some 150 MB in
-    addition. None: one for each worker."""
+    addition. None: half of the memory of this machine or container; no limit on a cluster."""
     engine: Literal["threads", "processes", "dask", "ray"] = "threads"
     """Engine for preparation and computing: threads or processes of this machine, or the hospital's
     own Dask or Ray cluster, which shares the site's disks. Sums are equal to the last bit on all
@@ -116,7 +121,7 @@ class SiteConfig(FrozenModel):
 
     @model_validator(mode="after")
     def _memory_is_something(self) -> Self:
-        if self.most_memory is not None and self.most_memory < _LEAST_MEMORY:
+        if self.memory is not None and _bytes_of(self.memory) < _LEAST_MEMORY:
             raise FieldError(
                 "memory",
                 "less than 100 MB is not enough for a participant's scan; give more, or none",
@@ -134,15 +139,17 @@ class SiteConfig(FrozenModel):
 
     @property
     def most_memory(self) -> int | None:
-        """`memory` in bytes."""
-        if self.memory is None:
-            return None
-        return int(float(self.memory[:-2]) * _BYTES[self.memory[-2:]])
+        """Bytes that scans and sums may take together, or None on a cluster without a limit."""
+        if self.memory is not None:
+            return _bytes_of(self.memory)
+        return usable_memory() // 2 if self.engine in ("threads", "processes") else None
 
     @property
-    def on_this_machine(self) -> Self:
-        """The same with a worker for each core that the account may use, at most four."""
-        return self.model_copy(update={"workers": min(len(os.sched_getaffinity(0)), _MOST_CORES)})
+    def most_workers(self) -> int:
+        """Maximum number of threads or processes on this machine."""
+        if self.workers is not None:
+            return self.workers
+        return max(1, min(usable_cores(), usable_memory() // 2 // _PROCESS))
 
     @classmethod
     def create(

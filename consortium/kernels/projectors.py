@@ -36,7 +36,7 @@ def reduce_series(block: Array, basis: Array | None, global_signal: GlobalSignal
     array, shape (d, T)
     """
     size = len(block) if basis is None else basis.shape[1]
-    largest = float(np.abs(block).max(initial=0.0))
+    largest = float(np.maximum(block.max(initial=0.0), -block.min(initial=0.0)))
     if not (np.isfinite(largest) and largest > 0):  # a NaN is passed on by the maximum
         return np.zeros((size, block.shape[1]))
     near = np.ldexp(block, -int(np.frexp(largest)[1]))

@@ -50,15 +50,9 @@ def resampler(affine: Floats, shape: tuple[int, ...], grid: Grid, sigma: NDArray
     sigma : array, shape (3,)
         Standard deviation of the Gaussian in the image's voxels; all zero for none.
     """
-    sigma = np.where(sigma < _NOTHING, 0.0, sigma)
-    to_image = np.linalg.inv(affine) @ grid.affine
-    turned = np.abs(to_image[:3, :3] - np.diag(np.diag(to_image))[:3, :3]) * max(grid.shape)
-    if (turned > _ALIGNED).any():
-        return _general(voxel_places(affine, grid), sigma)
-    axes = [
-        _axis(int(shape[k]), grid.shape[k], to_image[k, k], to_image[k, 3], float(sigma[k]))
-        for k in range(3)
-    ]
+    axes = _axes(affine, shape, grid, sigma)
+    if axes is None:
+        return _general(voxel_places(affine, grid), np.where(sigma < _NOTHING, 0.0, sigma))
     kept = np.ravel_multi_index(np.nonzero(grid.mask), grid.shape, order="F")
 
     def along_axes(volume: NDArray[Any]) -> NDArray[Any]:
@@ -70,6 +64,52 @@ def resampler(affine: Floats, shape: tuple[int, ...], grid: Grid, sigma: NDArray
         return np.asarray((box.reshape(-1, stored.shape[2]) @ first.T).ravel()[kept])
 
     return along_axes
+
+
+def common_voxels(
+    affine: Floats, shape: tuple[int, ...], grid: Grid, sigma: NDArray[Any]
+) -> NDArray[np.intp] | None:
+    """Return where an image has the voxels of a grid's mask, if `resampler` would only copy them.
+
+    So it is for images whose voxels are the grid's, shifted or flipped by whole voxels, as those
+    of other templates are. In float32 each value has then a weight of 1 and no other weight.
+
+    Parameters
+    ----------
+    affine, shape, grid, sigma
+        As for `resampler`.
+
+    Returns
+    -------
+    array of int, shape (D,), or None
+        Places in the image as it is stored (Fortran order), in the order of the mask's voxels.
+    """
+    axes = _axes(affine, shape, grid, sigma)
+    if axes is None:
+        return None
+    own = []
+    for axis, used in zip(axes, np.nonzero(grid.mask), strict=True):
+        weights = axis.astype(np.float32)
+        needed = weights[np.unique(used)]
+        if not ((needed == 1).sum(axis=1) == 1).all() or np.count_nonzero(needed) != len(needed):
+            return None
+        own.append(weights.argmax(axis=1)[used])
+    return np.asarray(np.ravel_multi_index(tuple(own), tuple(shape[:3]), order="F"))
+
+
+def _axes(
+    affine: Floats, shape: tuple[int, ...], grid: Grid, sigma: NDArray[Any]
+) -> list[Floats] | None:
+    """Return the weights along each axis, or None where image and grid are not parallel."""
+    to_image = np.linalg.inv(affine) @ grid.affine
+    turned = np.abs(to_image[:3, :3] - np.diag(np.diag(to_image))[:3, :3]) * max(grid.shape)
+    if (turned > _ALIGNED).any():
+        return None
+    widths = np.where(sigma < _NOTHING, 0.0, sigma)
+    return [
+        _axis(int(shape[k]), grid.shape[k], to_image[k, k], to_image[k, 3], float(widths[k]))
+        for k in range(3)
+    ]
 
 
 def _general(places: Floats, sigma: NDArray[Any]) -> Resampler:

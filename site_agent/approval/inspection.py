@@ -383,9 +383,12 @@ def _too_large(config: SiteConfig, data: SiteDataset | FeatureDataset) -> Iterat
     """Yield the participants who don't fit into the site's memory limit, only for its staff."""
     memory = config.most_memory
     if memory is not None and isinstance(data, SiteDataset) and data.largest > memory:
+        limit = f"memory {config.memory} in site.yaml"
+        if config.memory is None:
+            limit = f"half of this machine's memory, {memory / 1e6:.0f} MB"
         yield (
-            f"One participant's scan needs up to {data.largest / 1e6:.0f} MB, more than memory "
-            f"{config.memory} in site.yaml; one is prepared at a time."
+            f"One participant's scan needs up to {data.largest / 1e6:.0f} MB, more than {limit}; "
+            "one is prepared at a time."
         )
 
 

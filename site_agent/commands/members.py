@@ -43,7 +43,7 @@ def init(
     from site_agent.policy.policy import Policy
 
     size = None if participants is None else check_nominal(participants, "--participants")
-    config = SiteConfig.create(name, dataset, exchange, credentials, size).on_this_machine
+    config = SiteConfig.create(name, dataset, exchange, credentials, size)
     make_folder(folder)
     identity = create_identity(folder, secrets.token_bytes(64))
     config.save(folder)

@@ -17,7 +17,7 @@ def open_engine(config: SiteConfig) -> Engine:
     """
     one_thread()
     if config.engine == "threads":
-        return Threads(config.workers, config.most_memory)
+        return Threads(config.most_workers, config.most_memory)
     from site_agent.engines.remote import RemoteEngine
 
     address = config.engine_address or ""
@@ -25,7 +25,8 @@ def open_engine(config: SiteConfig) -> Engine:
         if config.engine == "processes":
             from site_agent.engines.remote import Processes
 
-            return RemoteEngine("processes", partial(Processes, config.workers), config.most_memory)
+            begin = partial(Processes, config.most_workers)
+            return RemoteEngine("processes", begin, config.most_memory)
         if config.engine == "dask":
             from site_agent.engines.dask import DaskCluster
 

@@ -24,7 +24,7 @@ from consortium.privacy.bounds import Unit
 from consortium.space.atlas import Target
 from consortium.space.grid import Grid
 from consortium.space.mesh import Mesh
-from consortium.space.sampling import FWHM_PER_SIGMA, lies_in, resampler
+from consortium.space.sampling import FWHM_PER_SIGMA, common_voxels, lies_in, resampler
 from consortium.study.data_section import DataSection
 from site_agent.data.survey import RecordingRun, Subject
 from site_agent.data.tsv import read_lines
@@ -47,8 +47,10 @@ CONSTANT = 1e-6
 """Standard deviation over largest value below which a course is float32's rounding only."""
 LEAST_LEFT = 10
 """Smallest number of degrees of freedom of a run after trends, band and confounds."""
-_PREPARED = 20
-"""Bytes for a voxel's value: the runs, all runs, and a float64 copy while they are standardized."""
+_PREPARED = 12
+"""Bytes for a voxel's value: the runs, and all runs or what is subtracted from one."""
+_COLUMNS = 2048
+"""Time series that are standardized at a time."""
 _VOLUMES = 8
 """Whole volumes of 8 bytes while one is read, smoothed and resampled."""
 _UNPACKED = 64
@@ -146,18 +148,22 @@ def read_series(path: Path, smoothing: float | None, grid: Grid, unit: Unit = "s
     array, shape (T, D), float32
     """
     image = open_series(path, grid)
-    same = same_grid(image, grid)
-    kept = stored_places(grid.mask) if same and not smoothing else None
+    own = voxel_sizes(image.affine)
+    width = np.sqrt(np.maximum(grid.edge**2 - own**2, 0.0))
+    sigma = (width if smoothing is None else smoothing) / FWHM_PER_SIGMA / own
+    if same_grid(image, grid) and not smoothing:
+        kept: NDArray[np.intp] | None = stored_places(grid.mask)
+    else:
+        kept = common_voxels(image.affine, image.shape[:3], grid, sigma)
     series = np.empty((image.shape[3], grid.features), dtype=np.float32)
     if kept is not None:
-        volumes = iterate_volumes(path, image, kept)
+        order = np.argsort(kept)  # a gather in the file's order takes two thirds of the time
+        back = np.argsort(order)
+        volumes = iterate_volumes(path, image, kept[order])
         for number, (row, voxels) in enumerate(zip(series, volumes, strict=True), 1):
-            row[:] = voxels
+            voxels.take(back, out=row, mode="clip")
             check_finite(path, number, row, unit)
     else:
-        own = voxel_sizes(image.affine)
-        width = np.sqrt(np.maximum(grid.edge**2 - own**2, 0.0))
-        sigma = (width if smoothing is None else smoothing) / FWHM_PER_SIGMA / own
         at_voxels = resampler(image.affine, image.shape[:3], grid, sigma)
         volumes = iterate_volumes(path, image)
         for number, (row, volume) in enumerate(zip(series, volumes, strict=True), 1):
@@ -258,10 +264,12 @@ def standardize_series(series: Block, data: DataSection, where: Path) -> None:
         series *= np.float32(data.scale)
         return
     if data.standardize == "voxel":
-        spread = series.std(axis=0, dtype=np.float64)
-        varies = spread > CONSTANT * _peaks(series)
-        factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
-        series *= factor.astype(np.float32)
+        # Parts that fit the processor's cache; a float64 copy of all would be twice the series.
+        for part in np.array_split(series, -(-series.shape[1] // _COLUMNS), axis=1):
+            spread = part.std(axis=0, dtype=np.float64)
+            varies = spread > CONSTANT * _peaks(part)
+            factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+            part *= factor.astype(np.float32)
     energy = sum(float(np.vdot(volume, volume)) for volume in series)
     if not energy:
         raise DataError(f"{where} is constant in the study's mask; check image and mask.")

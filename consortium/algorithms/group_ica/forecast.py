@@ -43,6 +43,11 @@ _DIMENSIONS = 10
 """Maximum dimensions of a simulated release for each direction of a participant."""
 _VOLUMES = 100
 _FIGURES = 3
+_FINE = 2.0
+_COARSE = 4.0  # mm: edges of voxels
+_FINEST_WAVE = 2.5 * _FINE  # mm: shortest wave that the fine ones hold, as in `Places`
+_VOXELS = 5
+"""Coarse voxels in a wave's length from which on finer ones add nothing to the basis."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,12 @@ def forecast_sentences(plan: GroupIca) -> tuple[str, ...]:
         f"The noise has a spectral norm of {edge:.3g}; a direction that all participants share "
         "has 1."
     )
+    if is_finer_than_waves(plan):
+        basis += (
+            f" Warning: voxels of {_FINE:g} mm or less need eight times as much of a site's disk "
+            f"and memory as voxels of {_COARSE:g} mm, which also hold these waves. Set "
+            f"data.resolution: {_COARSE:g}."
+        )
     if plan.open_cohort is not None:
         lines = [basis, *open_sentences(plan, plan.open_cohort), YARDSTICK]
         if is_hopeless(plan):
@@ -166,6 +177,14 @@ def forecast_sentences(plan: GroupIca) -> tuple[str, ...]:
             "withheld; more participants, a larger epsilon or a longer cutoff would show more."
         )
     return (*lines, *filter(None, [usual_worth(plan)]))
+
+
+def is_finer_than_waves(plan: GroupIca) -> bool:
+    """Return whether voxels of `_COARSE` would hold the basis at an eighth of the size or less."""
+    places = plan.shape.places
+    if places is None or places.word != "voxel":
+        return False
+    return places.finest <= 1.001 * _FINEST_WAVE and plan.cutoff >= _VOXELS * _COARSE
 
 
 def _smooth_noise(plan: GroupIca) -> str:

@@ -1,6 +1,7 @@
 """The site's configuration: what is wrong is named."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -101,13 +102,22 @@ def test_a_cluster_has_an_address_and_nothing_else_has(tmp_path: Path, engine: s
     assert SiteConfig.load(tmp_path).engine_address == "here:1"
 
 
-def test_a_new_site_has_as_many_workers_as_cores_and_four_at_the_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_cores_and_memory_decide_where_the_file_does_not(
+    engine: Literal["threads", "processes"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = SiteConfig.create("east", tmp_path, "mail")
-    for cores, workers in ((1, 1), (3, 3), (64, 4)):
-        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-        assert config.on_this_machine.workers == workers
+    new = SiteConfig.create("east", tmp_path, "mail").model_copy(update={"engine": engine})
+    for cores, memory, workers in ((1, 10**11, 1), (64, 10**11, 64), (64, 10**9, 3), (2, 10**8, 1)):
+        monkeypatch.setattr("site_agent.config.usable_cores", lambda cores=cores: cores)
+        monkeypatch.setattr("site_agent.config.usable_memory", lambda memory=memory: memory)
+        assert new.most_workers == workers
+        assert new.most_memory == memory // 2
+        assert new.model_copy(update={"workers": 5}).most_workers == 5
+
+
+def test_the_memory_of_a_cluster_is_not_that_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / CONFIG).write_text(GOOD + "engine: dask\nengine_address: tls://here:8786\n")
+    assert SiteConfig.load(tmp_path).most_memory is None
 
 
 def test_memory_is_told_in_megabytes_or_more(tmp_path: Path) -> None:
@@ -115,7 +125,6 @@ def test_memory_is_told_in_megabytes_or_more(tmp_path: Path) -> None:
         (tmp_path / CONFIG).write_text(GOOD + text)
         return SiteConfig.load(tmp_path)
 
-    assert loaded("").most_memory is None
     assert loaded("memory: 2 GB\n").most_memory == 2 * 10**9
     assert loaded("memory: 1.5TB\n").most_memory == 15 * 10**11
     loaded("memory: 500 MB\n").save(tmp_path)

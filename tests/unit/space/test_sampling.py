@@ -7,6 +7,7 @@ from scipy import ndimage
 from consortium.space.grid import Grid, template_grid
 from consortium.space.sampling import (
     FWHM_PER_SIGMA,
+    common_voxels,
     resampler,
     sample,
     share_inside,
@@ -115,3 +116,40 @@ def test_what_lies_outside_is_zero_and_counted():
     assert share_inside(places, grid.shape) == pytest.approx(np.mean(values != 0))
     assert 0.4 < share_inside(places, grid.shape) < 0.6
     assert share_inside(voxel_places(grid.affine, grid), (*grid.shape, 24)) == 1.0
+
+
+def shifted_image(steps, corner):
+    """Return the affine of an image whose voxel (0, 0, 0) is the grid's voxel ``corner``."""
+    affine = np.diag([*steps, 1.0])
+    return box_grid().affine @ np.block(
+        [[affine[:3, :3], np.array(corner, float)[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "corner"), [((1, 1, 1), (-2, -1, -3)), ((-1, 1, 1), (20, -3, -1))]
+)
+def test_voxels_shifted_as_a_whole_are_copied_to_the_bit(steps, corner):
+    grid, shape = box_grid(), (24, 25, 26)
+    affine = shifted_image(steps, corner)
+    volume = np.random.default_rng(7).normal(9000, 1500, shape).astype(np.float32)
+    places = common_voxels(affine, shape, grid, np.zeros(3))
+    copied = volume.ravel(order="F")[places]
+    assert np.array_equal(copied, resampler(affine, shape, grid, np.zeros(3))(volume))
+    assert len(np.unique(places)) == grid.features
+
+
+def test_other_images_have_no_voxels_in_common_with_the_grid():
+    grid, shape, still = box_grid(), (24, 25, 26), np.zeros(3)
+    shift = (-2.0, -1.0, -3.0)
+    assert common_voxels(shifted_image((1, 1, 1), shift), shape, grid, still) is not None
+    for steps, corner, sigma in (
+        ((1, 1, 1), (-2.001, -1, -3), still),  # between voxels
+        ((2, 1, 1), shift, still),  # coarser
+        ((1, 1, 1), shift, np.array([0.0, 0.4, 0.0])),  # smoothed
+        ((1, 1, 1), (30, -1, -3), still),  # outside of the field of view
+    ):
+        assert common_voxels(shifted_image(steps, corner), shape, grid, sigma) is None
+    turned = shifted_image((1, 1, 1), shift)
+    turned[0, 1] = 0.3
+    assert common_voxels(turned, shape, grid, still) is None

@@ -9,8 +9,10 @@ from consortium.algorithms.group_ica import forecast, result
 from consortium.algorithms.group_ica.forecast import (
     forecast_networks,
     forecast_sentences,
+    is_finer_than_waves,
     is_hopeless,
 )
+from consortium.algorithms.shape import Places
 from consortium.kernels.moments import pack_symmetric
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import usual_projector
@@ -86,3 +88,17 @@ def test_usual_participants_share_as_many_directions_as_each_has():
     assert values.sum() == pytest.approx(KEPT, rel=0.1)
     assert values.min() > -1e-9
     assert values.max() == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize(
+    ("edge", "cutoff", "finer"), [(2.0, 22.0, True), (2.0, 16.0, False), (4.0, 22.0, False)]
+)
+def test_a_study_is_told_that_its_voxels_are_finer_than_its_waves(edge, cutoff, finer):
+    steps = np.arange(-30.0, 30.0, edge)
+    places = Places(np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(-1, 3), edge**3)
+    shape = Shape(len(places.coordinates), (300,), (30_000,), "subject", places=places, noise=0.01)
+    parameters = REGISTRY["group_ica"].Parameters(directions=5, components=5, cutoff=cutoff)
+    planned = REGISTRY["group_ica"](parameters, shape)
+    assert planned.cutoff == cutoff
+    assert is_finer_than_waves(planned) is finer
+    assert ("data.resolution: 4" in " ".join(forecast_sentences(planned))) is finer

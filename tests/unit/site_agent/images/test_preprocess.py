@@ -21,6 +21,7 @@ from site_agent.images.preprocess import (
     project_out,
     read_confounds,
     read_series,
+    standardize_series,
 )
 from tests.support.tiny_images import (
     AFFINE,
@@ -127,6 +128,19 @@ def test_standardized_subject_has_second_moment_of_trace_one(bold):
         assert np.trace(block @ block.T / VOLUMES) == pytest.approx(1.0, abs=1e-5)
     spread = block.std(axis=1)
     np.testing.assert_allclose(spread, spread[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("columns", [2048, 2049, 5000])
+def test_series_standardized_in_parts_are_those_of_the_whole_to_the_bit(columns):
+    series = np.random.default_rng(5).normal(3, 2, (30, columns)).astype(np.float32)
+    series[:, columns // 3] = 7.0  # constant
+    spread = series.std(axis=0, dtype=np.float64)
+    factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-5)
+    wanted = series * factor.astype(np.float32)
+    energy = sum(float(np.vdot(volume, volume)) for volume in wanted)
+    wanted *= np.float32(np.sqrt(30 / energy))
+    standardize_series(series, DataSection(standardize="voxel"), Path("scan"))
+    np.testing.assert_array_equal(series, wanted)
 
 
 def test_subject_factor_ignores_the_scanners_gain(tmp_path, bold):
