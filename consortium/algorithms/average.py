@@ -87,7 +87,9 @@ def _covered_squares(_plan: object, data: SiteData, query: Query, bound: BlocksB
 def _reach(bound: Bound) -> float:
     """Return B of the release of means and squares."""
     if bound.influence is None:
-        raise PrivacyError("The plan's bound is not that of means and squares; refuse the query.")
+        raise PrivacyError(
+            "The plan's bound must be that of means and squares, and is another. Refuse the query."
+        )
     return bound.influence / 2.0
 
 

@@ -157,8 +157,9 @@ def check_identified(shape: Shape, target: int, constant: bool) -> None:
     still = shape.still_directions(target, constant).shape[1]
     if shape.features - 1 == still:
         raise StudyError(
-            "field 'features': the explanatory entries add up to the same number for all "
-            "participants; add a view, or don't centre one of a single number."
+            "field 'features': the sum of the explanatory entries must differ between "
+            "participants, and is the same for all. Add a view, or do not centre a view of one "
+            "number."
         )
 
 

@@ -107,8 +107,8 @@ def _checked(part: object, shape: tuple[int, ...]) -> Array:
     sound = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == shape
     if not (isinstance(part, np.ndarray) and sound and np.isfinite(part).all()):
         raise SoftwareError(
-            f"A part of a sum over participants is not {shape} finite numbers, so nothing is "
-            "answered; look at the workers of the site's engine, and report this fault if it has "
-            "none."
+            f"A part of a sum over participants must be {shape} finite numbers, and is not, so "
+            "nothing is answered. Check the workers of the site's engine. If it has none, report "
+            "this fault."
         )
     return part

@@ -257,7 +257,10 @@ class Shape:
                 return slice(start, start + size)
             start += size
         known = ", ".join(view for view, _ in self.views) or "none"
-        raise StudyError(f"field '{field}': no view has the name '{name}'; choose one of {known}.")
+        raise StudyError(
+            f"field '{field}': must be the name of a view ({known}), got '{name}'. Correct the "
+            "name."
+        )
 
     def single_entry(self, name: str, field: str, remedy: str) -> int:
         """Return the place of a view of one entry within a participant's vector.

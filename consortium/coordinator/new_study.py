@@ -86,7 +86,7 @@ QUESTIONS: Mapping[str, DraftQuestion] = {
     "volumes": DraftQuestion("Nominal number of volumes of a participant", "200", int),
     "epsilon": DraftQuestion("Largest ε of a run", "4", float),
     "delta": DraftQuestion("δ", "0.00001", float),
-    "colluding_sites": DraftQuestion("Sites that may side with the coordinator", "1", int),
+    "colluding_sites": DraftQuestion("Sites that may collude with the coordinator", "1", int),
     "dropouts": DraftQuestion("Sites that may fail to answer a round", "0", int),
     "task": DraftQuestion("BIDS task of the images", "rest"),
     "components": DraftQuestion("Most networks that are looked for", "10", int),

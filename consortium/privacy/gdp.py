@@ -21,7 +21,7 @@ from consortium.errors import BudgetError, PrivacyError
 FALSE_ALARMS = 0.05
 """Rate of false alarms at which a test's power is reported, as is usual in medicine."""
 ADDS_UP = (
-    "Losses add up in squares of μ, not in ε: several studies cost less than the sum of their ε."
+    "The squares of μ add up, not the ε. So several studies cost less than the sum of their ε."
 )
 """Why no ε in a ledger, a report or a page is the sum or the difference of others; for people."""
 TWO_READERS = (

@@ -49,7 +49,7 @@ class Sharing:
 
     scheme: Scheme
     colluding: int
-    """Sites that side with the centre."""
+    """Sites that collude with the centre."""
     dropouts: int = 0
     hidden: int = 0
     """Number of sites that may be missing, and of those that may be missing unnoticed."""

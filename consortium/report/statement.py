@@ -143,7 +143,7 @@ def _strength(report: PrivacyReport) -> Clause:
         f"Per {report.unit}, at δ = {power_of_ten(report.delta)}: "
         f"ε = {number(coalition.epsilon)} against the coalition and "
         f"ε = {number(outsider.epsilon)} against an outsider (in Gaussian differential privacy, "
-        f"μ = {number(coalition.mu)} and μ = {number(outsider.mu)}). The study had promised at "
+        f"μ = {number(coalition.mu)} and μ = {number(outsider.mu)}). The study promised at "
         f"most ε = {number(report.promised.epsilon)} against the coalition. "
         f"{_spent(report.promised, coalition)} {readers_of(report)}",
     )

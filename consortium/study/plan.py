@@ -163,7 +163,10 @@ class Plan:
         for stage in self.stages:
             if stage.name == name:
                 return stage
-        raise PrivacyError(f"The plan has no stage '{name}'; an unplanned release is refused.")
+        raise PrivacyError(
+            f"A release must be in the plan, and the plan has no stage '{name}'. Refuse the "
+            "release."
+        )
 
 
 def nominal_shape(study: Study, extent: Extent) -> Shape:
@@ -202,8 +205,8 @@ def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
     """
     if len(shape.units) != len(study.sites):
         raise StudyError(
-            f"The study names {len(study.sites)} sites and {len(shape.units)} gave their sizes; "
-            "wait for all, or correct the list of sites."
+            f"Every site must state its number of participants, and {len(shape.units)} of "
+            f"{len(study.sites)} did. Wait for the others, or correct the study's list of sites."
         )
     shape = replace(shape, sites=study.sites, labels=_entry_labels(study, shape))
     plan_masking(study.started_with(study.sites[: study.fewest]))
@@ -243,8 +246,8 @@ def _whole_noise(study: Study, sharing: Sharing, limit: float) -> float:
         noise = sharing.noise((1.0,) * len(study.sites), limit)
     except PrivacyError as error:
         raise BudgetError(
-            f"field 'privacy.epsilon': {study.privacy.epsilon} is too small ({error}); raise "
-            "epsilon."
+            f"field 'privacy.epsilon': must be larger than {study.privacy.epsilon} ({error}). "
+            "Raise it."
         ) from error
     return float(noise.aggregate())
 
@@ -295,7 +298,9 @@ def with_fewest(plan: Plan) -> Plan | None:
         found.analysis.refuse_hopeless()
     except StudyError as error:
         who = " and ".join(found.study.sites)
-        raise StudyError(f"{error} This is if no more than {who} answer, as it allows.") from error
+        raise StudyError(
+            f"{error} This is the case if only {who} answer, which the study's quorum allows."
+        ) from error
     return found
 
 
@@ -322,9 +327,9 @@ def planned_releases(
 
 def _out_of_range(study: Study) -> StudyError:
     return StudyError(
-        f"field 'analysis': {study.algorithm} can't compute with numbers this small or large; "
-        f"keep every bound, and numbers that follow from it, between {1 / _LARGEST:g} and "
-        f"{_LARGEST:g}."
+        f"field 'analysis': {study.algorithm} requires every bound, and numbers computed from it, "
+        f"to be between {1 / _LARGEST:g} and {_LARGEST:g}, and one of them is not. Correct the "
+        "bounds."
     )
 
 
@@ -346,9 +351,9 @@ def _plan_stage(
         raise
     except PrivacyError as error:
         raise BudgetError(
-            f"field 'privacy.epsilon': {study.privacy.epsilon} is too small for {release.rounds} "
-            f"rounds of '{release.stage}' over {sum(shape.units)} units ({error}); raise epsilon, "
-            "ask for fewer rounds or bring more data."
+            f"field 'privacy.epsilon': must be larger than {study.privacy.epsilon} for "
+            f"{release.rounds} rounds of '{release.stage}' over {sum(shape.units)} units "
+            f"({error}). Raise epsilon, reduce the rounds, or add participants."
         ) from error
     return Stage(release, mechanism)
 

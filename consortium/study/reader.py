@@ -20,17 +20,23 @@ def parse_study(text: str, where: str = "study") -> Study:
     message names the field.
     """
     if len(text) > MOST_TEXT:
-        raise StudyError(f"{where} is larger than a megabyte; a study file is a page of YAML.")
+        raise StudyError(
+            f"{where}: a study file must be smaller than a megabyte, and this is larger. Name the "
+            "study file, usually a page of YAML."
+        )
     try:
         values = parse_yaml(text)
     except PlainYamlError as error:
         place = f", line {error.line}" if error.line is not None else ""
         raise StudyError(
-            f"{where}{place} is not plain YAML; correct its syntax, write each field once, and "
-            "use neither aliases nor tags."
+            f"{where}{place} must be plain YAML, and is not. Correct its syntax, write each field "
+            "once, and use neither aliases nor tags."
         ) from error
     if not isinstance(values, dict):
-        raise StudyError(f"{where} has no fields; write it as 'name: value' lines.")
+        raise StudyError(
+            f"{where}: a study file must have fields, and this has none. Write them as 'name: "
+            "value' lines."
+        )
     try:
         return Study.model_validate(values)
     except ValidationError as error:
@@ -52,7 +58,9 @@ def read_study(path: Path) -> Study:
     try:
         text = read_limited(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path} can't be read as a study file; check the path.") from error
+        raise StudyError(
+            f"{path}: must be a study file in UTF-8, and can't be read. Check the path."
+        ) from error
     return parse_study(text, str(path))
 
 

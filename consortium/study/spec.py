@@ -414,8 +414,9 @@ class Study(Section):
         """
         if len(sites) < self.fewest or sites != tuple(s for s in self.sites if s in sites):
             raise StudyError(
-                f"A run of '{self.study}' can't start with {', '.join(sites) or 'no site'}; it "
-                f"needs {self.fewest} of {', '.join(self.sites)}."
+                f"A run of '{self.study}' requires at least {self.fewest} of "
+                f"{', '.join(self.sites)}, in this order, got {', '.join(sites) or 'no site'}. "
+                "Wait for more sites."
             )
         return self.model_copy(update={"sites": sites})
 

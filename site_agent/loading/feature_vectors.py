@@ -276,7 +276,10 @@ class FeatureDataset:
         Raises DataError as `survey`.
         """
         if not self.source.is_dir():
-            raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
+            raise DataError(
+                f"{self.source} must be a folder, the site's BIDS data set, and is not. Correct "
+                "'dataset' in site.yaml."
+            )
         names = [view.name for view in self.space.views]
         for view in self.space.views:
             yield f"view '{view.name}', {names.index(view.name) + 1} of {len(names)}"
@@ -307,7 +310,10 @@ class FeatureDataset:
     @cached_property
     def _matched(self) -> _Matched:
         if not self.source.is_dir():
-            raise DataError(f"{self.source} is not a folder; give the site's BIDS data set.")
+            raise DataError(
+                f"{self.source} must be a folder, the site's BIDS data set, and is not. Correct "
+                "'dataset' in site.yaml."
+            )
         views = [self._read(view) for view in self.space.views]
         known = {p for view in views for p in (*view.persons, *view.lacking)}
         everybody = sorted(known | self._labels.all())

@@ -50,7 +50,7 @@ def _read(text: str) -> Any:
     "file giver",
     guard="consortium.base.strict_yaml:PlainLoader.compose_node",
     without="a page of text expands to more values than fit into memory",
-    stops="is not plain YAML",
+    stops="must be plain YAML",
     instead=lambda real: yaml.SafeLoader.compose_node,
 )
 def yaml_alias_bomb(stage: Stage) -> bool:
@@ -65,7 +65,7 @@ def yaml_alias_bomb(stage: Stage) -> bool:
     "file giver",
     guard="consortium.base.strict_yaml:PlainLoader.compose_node",
     without="the reader ends with a traceback instead of a sentence",
-    stops="is not plain YAML",
+    stops="must be plain YAML",
     instead=lambda real: yaml.SafeLoader.compose_node,
 )
 def tag_that_breaks_the_reader(stage: Stage) -> bool:
@@ -81,7 +81,7 @@ def tag_that_breaks_the_reader(stage: Stage) -> bool:
     "file giver",
     guard="consortium.base.strict_yaml:PlainLoader.construct_mapping",
     without="a reader of the first line approves the value of the last line",
-    stops="line 7 is not plain YAML",
+    stops="line 7 must be plain YAML",
     instead=lambda real: yaml.SafeLoader.construct_mapping,
 )
 def field_written_twice(stage: Stage) -> bool:
@@ -94,7 +94,7 @@ def field_written_twice(stage: Stage) -> bool:
     "file giver",
     guard="consortium.base.strict_yaml:_MOST_VALUE",
     without="reading one number takes a time that grows as the square of its length",
-    stops="is not plain YAML",
+    stops="must be plain YAML",
     instead=lambda real: 1 << 40,
 )
 def number_in_base_sixty(stage: Stage) -> bool:
@@ -106,7 +106,7 @@ def number_in_base_sixty(stage: Stage) -> bool:
     "file giver",
     guard="consortium.base.strict_yaml:_MOST_NODES",
     without="a megabyte of short values keeps a processor busy for ten seconds",
-    stops="is not plain YAML",
+    stops="must be plain YAML",
     instead=lambda real: 1 << 40,
 )
 def endless_list(stage: Stage) -> bool:

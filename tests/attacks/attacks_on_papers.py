@@ -177,7 +177,7 @@ def approval_edited(stage: Stage) -> bool:
     "file giver",
     guard="consortium.study.reader:read_limited",
     without="the whole file is in memory before it is refused",
-    stops="is larger than a megabyte",
+    stops="must be smaller than a megabyte",
     instead=lambda real: Path.read_bytes,
 )
 def study_of_a_hundred_megabytes(stage: Stage) -> bool:

@@ -64,9 +64,9 @@ def test_a_study_that_is_not_what_was_signed(command: str, town: Town) -> None:
     study.with_name("study.yaml.sig").unlink()
     assert "has no valid signature next to it" in refused(*_site(place, command))
     study.unlink()
-    assert "can't be read as a study file" in refused(*_site(place, command))
+    assert "must be a study file" in refused(*_site(place, command))
     study.write_text("study: [")
-    assert "is not plain YAML" in refused(*_site(place, command))
+    assert "must be plain YAML" in refused(*_site(place, command))
     assert not (place.site("east") / "approved").exists()
 
 

@@ -23,7 +23,11 @@ from site_agent.cli import app as site_app
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "configs" / "README.md", *sorted(DOCS.rglob("*.md"))]
-TYPED = {DOCS / "tutorial.md", DOCS / "guides" / "installing.md"}
+TYPED = {
+    DOCS / "tutorial.md",
+    DOCS / "guides" / "installing.md",
+    DOCS / "guides" / "first-paper.md",
+}
 """Pages whose commands a test of their own types."""
 ANALYSES = DOCS / "analyses"
 SECTIONS = [

@@ -145,7 +145,7 @@ def test_a_new_study_passes_plan(algorithm: str, tmp_path: Path) -> None:
     verdict, *rest = said.out.splitlines()
     assert re.search("One participant's privacy loss: ε ≤ [48] against the centre", verdict)
     assert verdict.startswith(
-        ("Expected ", "Components that are found", "A decomposed tensor", "The findings have no")
+        ("Expected ", "The iterative analysis", "A decomposed tensor", "The findings have no")
     )
     assert 1 <= sum(line.startswith("│") for line in rest) <= 10
     assert "noise σ" not in said.out

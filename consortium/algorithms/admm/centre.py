@@ -170,9 +170,10 @@ class Admm(AnalysisPlan[AdmmParameters]):
         extremes = (self.curvature, float(self.curvatures.max()))
         if not all(solvable(self.length, c, each) for c in extremes for each in longest):
             raise StudyError(
-                "field 'analysis.penalty': local costs this flat or steep can't be solved to the "
-                "precision that is charged; choose a value nearer to the default, or of bound, "
-                "radius and trust."
+                "field 'analysis.penalty': the sites' problems must be solvable to the precision "
+                "that the privacy loss assumes, and are not: their costs are too flat or too "
+                "steep. Choose a value of penalty, bound, radius or trust that is nearer to its "
+                "default."
             )
 
     def dividing_by(self, divisors: Sequence[int]) -> Self:
@@ -281,8 +282,8 @@ def _target(parameters: AdmmParameters, shape: Shape) -> int:
     found = shape.single_entry(parameters.target, "analysis.target", "name a column of two levels")
     if not 2 <= shape.features <= _MOST_FEATURES:
         raise StudyError(
-            f"field 'features': the views have {shape.features} entries where ADMM takes 2 to "
-            f"{_MOST_FEATURES}; add a view, or use fewer or coarser ones."
+            f"field 'features': all views together must have 2 to {_MOST_FEATURES} entries, got "
+            f"{shape.features}. Add a view, or use fewer or coarser views."
         )
     return found
 

@@ -30,15 +30,17 @@ def study_edges(
         Edges between sites' names, instead of ``layout`` if there are any.
     """
     if count < 2:
-        raise StudyError("field 'sites': neighbours need two sites or more; add one.")
+        raise StudyError(
+            f"field 'sites': neighbours require at least two sites, got {count}. Add a site."
+        )
     if not named:
         return _laid_out(count, layout)
     edges = tuple(sorted(_indices(names, pair) for pair in named))
     for one, other in pairwise(edges):
         if one == other:
             raise StudyError(
-                f"field 'analysis.edges': {names[one[0]]} and {names[one[1]]} are "
-                "joined twice; name each edge once."
+                "field 'analysis.edges': each edge must be listed once, and the edge of "
+                f"{names[one[0]]} and {names[one[1]]} is listed twice. Remove one of the two."
             )
     _check_connected(edges, names)
     return edges
@@ -67,13 +69,14 @@ def _indices(sites: Sequence[str], pair: tuple[str, str]) -> Edge:
         if name not in sites:
             known = ", ".join(sites) or "none"
             raise StudyError(
-                f"field 'analysis.edges': {name} is not among the run's sites {known}; correct "
-                "the edge, or wait for the site."
+                f"field 'analysis.edges': an edge must join sites of the run ({known}), got "
+                f"{name}. Correct the edge, or wait for the site."
             )
     one, other = sorted(sites.index(name) for name in pair)
     if one == other:
         raise StudyError(
-            f"field 'analysis.edges': {pair[0]} is joined with itself; an edge joins two sites."
+            f"field 'analysis.edges': an edge must join two different sites, got {pair[0]} twice. "
+            "Correct the edge."
         )
     return one, other
 
@@ -89,6 +92,6 @@ def _check_connected(edges: Sequence[Edge], names: Sequence[str]) -> None:
     lost = [name for index, name in enumerate(names) if index not in reached]
     if lost:
         raise StudyError(
-            f"field 'analysis.edges': no way leads from {names[0]} to {', '.join(lost)}; add "
-            "edges until every site reaches every other."
+            "field 'analysis.edges': the edges must connect all sites, and none leads from "
+            f"{names[0]} to {', '.join(lost)}, even through other sites. Add edges."
         )

@@ -92,14 +92,17 @@ class Cca(AnalysisPlan[CcaParameters]):
     def __init__(self, parameters: CcaParameters, shape: Shape) -> None:
         super().__init__(parameters, shape)
         if len(self.shape.views) < 2:
-            raise StudyError("field 'features': cca links views to each other; give at least two.")
+            raise StudyError(
+                "field 'features': cca requires at least two views, because it links views with "
+                "each other. Add a view."
+            )
         for name in ("bounds", "radii", "shares", "reduce"):
             _check_views(f"analysis.{name}", getattr(self.parameters, name), self.shape)
         if self.stacked > MOST_MOMENT_FEATURES:
             raise StudyError(
-                f"field 'analysis.reduce': the views have {self.stacked} entries in all, and "
-                f"their second moment is for at most {MOST_MOMENT_FEATURES}; name the views to "
-                "reduce, and to how many components."
+                f"field 'analysis.reduce': the views must have at most {MOST_MOMENT_FEATURES} "
+                f"entries together, got {self.stacked}. Name the views to reduce, and the number "
+                "of components of each."
             )
 
     @property
@@ -287,14 +290,17 @@ def _check_views(field: str, values: Mapping[str, float], shape: Shape) -> None:
         if view not in sizes:
             known = ", ".join(sizes) or "none"
             raise StudyError(
-                f"field '{field}.{view}': no view has this name. Choose one of {known}."
+                f"field '{field}.{view}': the study has no view of this name. Choose one of "
+                f"{known}."
             )
         if value <= 0:
-            raise StudyError(f"field '{field}.{view}': {value:g} is not positive; raise it.")
+            raise StudyError(
+                f"field '{field}.{view}': must be greater than 0, got {value:g}. Raise it."
+            )
         if field.endswith("reduce") and value > sizes[view]:
             raise StudyError(
-                f"field '{field}.{view}': {value} components can't be had of {sizes[view]} "
-                "entries; ask for fewer or leave the view out."
+                f"field '{field}.{view}': must be at most the view's {sizes[view]} entries, got "
+                f"{value}. Lower it, or remove the view from this field."
             )
 
 

@@ -114,8 +114,9 @@ class Coordinate(AnalysisPlan[CoordinateParameters]):
         target = self.target
         if not 2 <= self.shape.features <= MOST_SOLVED_FEATURES:
             raise StudyError(
-                f"field 'features': least squares needs 1 to {MOST_SOLVED_FEATURES - 1} entries "
-                "in addition to the target; add a view, or use fewer or coarser ones."
+                f"field 'features': least squares requires 1 to {MOST_SOLVED_FEATURES - 1} "
+                f"entries in addition to the target, got {self.shape.features - 1}. Add a view, "
+                "or use fewer or coarser views."
             )
         check_identified(self.shape, target, constant=True)
 
@@ -143,8 +144,9 @@ class Coordinate(AnalysisPlan[CoordinateParameters]):
         part = min(part, 1.0) * (1 + MOST_ROUNDING) - MOST_ROUNDING
         if part <= 0:
             raise StudyError(
-                f"field 'analysis.levels': {level:g} for '{view}' is too small compared with the "
-                f"participant's {epsilon:g}; raise it, or leave the view out of the study."
+                f"field 'analysis.levels': the level of '{view}' must be larger compared with the "
+                f"participant's ε = {epsilon:g}, got {level:g}. Raise it, or remove the view from "
+                "the study."
             )
         return part
 

@@ -74,7 +74,7 @@ class CoordinateParameters(AnalysisParameters):
         """Return ε and δ of the study; raises StudyError if they are missing."""
         if self.epsilon is None or self.delta is None:
             raise StudyError(
-                "field 'analysis': the study's epsilon and delta are unknown; add them."
+                "field 'analysis': the study's epsilon and delta are required. Add them."
             )
         return self.epsilon, self.delta
 

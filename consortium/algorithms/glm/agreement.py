@@ -467,9 +467,9 @@ def agreement_sentence(plan: Glm, found: HospitalAgreement) -> str:
     )
     verdict = "Hospitals differ" if found.differ else "Hospitals are not found to differ"
     return (
-        f"{verdict} in this effect: its standard deviation between hospitals is {between}, which "
-        f"is I² = {share} of the variance of their own effects; one of {found.detectable:.2f} is "
-        "found in 8 of 10 such studies."
+        f"{verdict} in this effect: its standard deviation between hospitals is {between}. True "
+        f"differences are I² = {share} of the variance of hospitals' own estimates. A standard "
+        f"deviation of {found.detectable:.2f} is found in 8 of 10 such studies."
     )
 
 

@@ -242,8 +242,9 @@ class Glm(AnalysisPlan[GlmParameters]):
             self.groups = self.groups.knowing(self.declared[:, 0])
         if not self.groups.spread.any():
             raise StudyError(
-                "field 'analysis.groups': at least one site must have participants of both groups, "
-                "because group and site could not be distinguished otherwise."
+                "field 'analysis.groups': at least one site must have participants of both "
+                "groups. Otherwise group and site can't be distinguished. Correct the numbers, "
+                "or add such a site."
             )
         if parameters.smooth:
             places = smooth_places(parameters, shape)

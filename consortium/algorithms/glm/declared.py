@@ -98,7 +98,8 @@ def _value(entry: GlmEntry, stated: float) -> float:
     if (entry.levels or entry.limited) and not least <= stated <= most:
         raise StudyError(
             f"field 'analysis.site_means': the mean of '{entry.label}' must be from "
-            f"{number(least)} to {number(most)}, got {number(stated)}."
+            f"{number(least)} to {number(most)}, got {number(stated)}. Correct the mean, or the "
+            "column's limits."
         )
     if entry.levels == 2:
         return 2 * stated - 1

@@ -417,7 +417,7 @@ def _checked(parameters: GlmParameters, entry: GlmEntry) -> GlmEntry:
     if given != levels:
         raise StudyError(
             f"field 'analysis.groups': each site must have one number for each of the {levels} "
-            f"levels of column '{column}', got {given}."
+            f"levels of column '{column}', got {given}. Correct the list."
         )
     if parameters.views or not levels:
         return entry
@@ -452,6 +452,6 @@ def _each(value: float | tuple[float, ...], outcomes: int, name: str) -> Array:
     if isinstance(value, tuple) and len(value) != outcomes:
         raise StudyError(
             f"field 'analysis.norms.{name}': must be one number, or one for each of {outcomes} "
-            f"outcomes, got {len(value)}."
+            f"outcomes, got {len(value)}. Correct the list."
         )
     return np.broadcast_to(np.asarray(value, dtype=np.float64), (outcomes,)).copy()

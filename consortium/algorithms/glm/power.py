@@ -382,7 +382,9 @@ def check_worth(plan: Glm) -> Forecast:
         return found
     reason = why_hopeless(plan, found)
     if reason:
-        raise StudyError(f"field 'analysis': this study is hopeless: {reason}.")
+        raise StudyError(
+            f"field 'analysis': this study is not expected to be worthwhile: {reason}."
+        )
     check_gain(plan, found.error)
     if plan.parameters.agreement:
         check_agreement(plan, expected_centring(plan), found)

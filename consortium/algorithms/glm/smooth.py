@@ -53,8 +53,8 @@ def smoothly_alike(places: AnyPlaces, smoothness: float, cutoff: float) -> Basis
     if maps > _MOST_MAPS:
         enough = math.ceil(cutoff * math.cbrt(maps / _MOST_MAPS))
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm make {maps:,} smooth maps, and at "
-            f"most {_MOST_MAPS:,} are possible. Set a cutoff of about {enough} mm or longer."
+            f"field 'analysis.cutoff': must give at most {_MOST_MAPS:,} smooth maps, and waves of "
+            f"{cutoff:.3g} mm give {maps:,}. Set a cutoff of about {enough} mm or longer."
         )
     return SmoothCorrelation(coordinates, smoothness, cutoff)
 
@@ -64,12 +64,12 @@ def _along_surfaces(places: SurfacePlaces, smoothness: float, cutoff: float) -> 
     if not finest <= cutoff <= _LONGEST:
         raise StudyError(
             f"field 'analysis.cutoff': must be {math.ceil(10 * finest) / 10:g} mm or longer for "
-            f"the mesh's {_MOST_MAPS:,} maps, got {cutoff:.3g} mm."
+            f"the mesh's {_MOST_MAPS:,} maps, got {cutoff:.3g} mm. Set a longer cutoff."
         )
     if min(side.below(cutoff) for side in places.modes) < _FEWEST_MODES:
         raise StudyError(
-            f"field 'analysis.cutoff': waves of {cutoff:.3g} mm are longer than a hemisphere. Set "
-            "a shorter cutoff."
+            f"field 'analysis.cutoff': must be shorter than a hemisphere, got {cutoff:.3g} mm. "
+            "Set a shorter cutoff."
         )
     return SurfaceCorrelation(places.modes, smoothness, cutoff)
 

@@ -95,8 +95,8 @@ class GroupIca(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
         cohort = self.open_cohort
         if cohort is None:
             raise StudyError(
-                "field 'analysis.open': group_ica requires a file of directions, and a table was "
-                "given. Make the file with 'consortium open-cohort'."
+                "field 'analysis.open': group_ica requires a file of directions, got a table. "
+                "Make the file with 'consortium open-cohort'."
             )
         _, size, kept = cohort.values.shape
         own_basis = self.cutoff, self.size, self.asked.global_signal

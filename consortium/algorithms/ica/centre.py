@@ -103,12 +103,13 @@ class Ica(AnalysisPlan[IcaParameters]):
         super().__init__(parameters, shape)
         if shape.unit == "timepoint" and parameters.score == "volatility":
             raise StudyError(
-                "field 'analysis.score': volatility mixes a subject's volumes, which unit "
-                "timepoint does not protect; choose tanh, or protect unit subject."
+                "field 'analysis.score': volatility requires unit subject, because it mixes a "
+                "participant's volumes, got timepoint. Choose tanh, or set unit: subject."
             )
         if shape.unit == "timepoint" and parameters.optimizer == "fixed-point":
             raise StudyError(
-                "field 'analysis.optimizer': fixed-point is for unit subject; choose rotation."
+                "field 'analysis.optimizer': fixed-point requires unit subject, got timepoint. "
+                "Choose rotation, or set unit: subject."
             )
         self.rounds = parameters.rounds or _ROUNDS[parameters.optimizer][shape.unit]
         usual: infomax.Score = "volatility" if shape.unit == "subject" else "tanh"
@@ -183,8 +184,9 @@ class Ica(AnalysisPlan[IcaParameters]):
         rows = self.shape.map_rows
         if rows * size > MOST_ENTRIES:
             raise StudyError(
-                f"field 'data.maps_resolution': {size} maps of {rows} voxels are more than "
-                f"{MOST_ENTRIES:,} numbers; choose coarser maps or fewer components."
+                f"field 'data.maps_resolution': the maps must have at most {MOST_ENTRIES:,} "
+                f"numbers, got {size} maps of {rows} voxels. Choose coarser maps, or fewer "
+                "components."
             )
         bound = Bound(self.parameters.maps_bound or self._usual_maps_norm)
         what = ("maps", "maps", rows * size, bound, 1, self.parameters.maps_share)
@@ -226,9 +228,9 @@ class Ica(AnalysisPlan[IcaParameters]):
     def withheld(self) -> str:
         """Return why there is no forecast."""
         return (
-            "Components that are found round by round have no forecast: the error of a rotation "
-            "depends on the non-Gaussianity of the networks' time series, which no public number "
-            "gives."
+            "The iterative analysis 'ica' has no forecast: the error of its rotation "
+            "depends on the non-Gaussianity of the networks' time series, which is not publicly "
+            "known."
         )
 
     def run(self) -> Run:

@@ -78,16 +78,18 @@ class Network(AnalysisPlan[NetworkParameters]):
         super().__init__(parameters, shape)
         if self.classes >= self.shape.features:
             raise StudyError(
-                "field 'features': no entry is left to predict the target; add a view."
+                "field 'features': at least one entry besides the target is required, and there "
+                "is none. Add a view."
             )
         if any(units < 1 for units in self.parameters.hidden):
             raise StudyError(
-                "field 'analysis.hidden': a layer needs at least one unit; correct it."
+                "field 'analysis.hidden': each layer must have at least one unit, got "
+                f"{min(self.parameters.hidden)}. Raise it."
             )
         if self.count > MOST_ENTRIES_A_ROUND:
             raise StudyError(
-                f"field 'analysis.hidden': the network has {self.count:,} parameters, more than "
-                f"{MOST_ENTRIES_A_ROUND:,}; use fewer units."
+                f"field 'analysis.hidden': the network must have at most {MOST_ENTRIES_A_ROUND:,} "
+                f"parameters, got {self.count:,}. Use fewer units."
             )
 
     @property

@@ -109,8 +109,8 @@ class Pca(AnalysisPlan[PcaParameters]):
         features = self.shape.features
         if size > features:
             raise StudyError(
-                f"field 'analysis.components': {size} components can't be had "
-                f"from {features} features; ask for fewer or refine the resolution."
+                "field 'analysis.components': must be at most the number of features, "
+                f"{features}, got {size}. Lower it, or use a finer resolution."
             )
         if self.solver == "subspace":
             return self._directions()
@@ -175,8 +175,9 @@ class Pca(AnalysisPlan[PcaParameters]):
         size = self.parameters.components
         if features * size > MOST_ENTRIES:
             raise StudyError(
-                f"field 'analysis.components': {size} components of {features} features are more "
-                f"than {MOST_ENTRIES:,} numbers a round; ask for fewer or a coarser resolution."
+                f"field 'analysis.components': a round must have at most {MOST_ENTRIES:,} "
+                f"numbers, got {size} components of {features} features. Lower it, or use a "
+                "coarser resolution."
             )
         what = ("pca", "power", features * size, Bound(self.norm), self.iterations, 1.0)
         return PlannedRelease(*what, {"basis": (features, size)})
@@ -191,9 +192,9 @@ class Pca(AnalysisPlan[PcaParameters]):
             )
         if size > _MOST_DIRECTIONS:
             raise StudyError(
-                f"field 'analysis.components': {size} are more than the {_MOST_DIRECTIONS} "
-                "directions of a participant that solver subspace takes; ask for fewer, or choose "
-                "moment."
+                "field 'analysis.components': the solver subspace requires at most "
+                f"{_MOST_DIRECTIONS}, the number of a participant's directions, got {size}. Lower "
+                "it, or choose the solver moment."
             )
         bound = Bound(self.norm, cone=True)
         share = 1.0 - DIRECTIONS_SHARE

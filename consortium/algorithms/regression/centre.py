@@ -142,11 +142,14 @@ class Regression(AnalysisPlan[RegressionParameters]):
         remedy = "name a view of one number"
         self.target = shape.single_entry(parameters.target, "analysis.target", remedy)
         if shape.features < 2:
-            raise StudyError("field 'features': nothing is left to explain the target; add a view.")
+            raise StudyError(
+                "field 'features': at least one entry besides the target is required, and there "
+                "is none. Add a view."
+            )
         if shape.features > MOST_SOLVED_FEATURES:
             raise StudyError(
-                f"field 'features': {shape.features} entries are more than the "
-                f"{MOST_SOLVED_FEATURES} of a regression; use fewer or coarser views."
+                f"field 'features': a regression requires at most {MOST_SOLVED_FEATURES} entries, "
+                f"got {shape.features}. Use fewer or coarser views."
             )
         check_identified(shape, self.target, parameters.intercept)
         levels = len(shape.units) if parameters.site_constants else 1

@@ -81,11 +81,14 @@ class Summarize(AnalysisPlan[SummarizeParameters]):
     def __init__(self, parameters: SummarizeParameters, shape: Shape) -> None:
         super().__init__(parameters, shape)
         if len(shape.units) < 2:
-            raise StudyError("field 'sites': a comparison of sites needs at least two; add one.")
+            raise StudyError(
+                "field 'sites': a comparison of sites requires at least two, got "
+                f"{len(shape.units)}. Add a site."
+            )
         if parameters.target is not None and shape.sites and parameters.target not in shape.sites:
             raise StudyError(
-                f"field 'analysis.target': '{parameters.target}' is none of the sites that take "
-                f"part; name one of {', '.join(shape.sites)}."
+                "field 'analysis.target': must be one of the sites that take part "
+                f"({', '.join(shape.sites)}), got '{parameters.target}'. Correct the name."
             )
         self.width = parameters.width or math.sqrt(shape.features) / 2
 

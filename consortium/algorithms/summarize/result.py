@@ -71,7 +71,10 @@ def read_embeddings(plan: Summarize, release: Release) -> Embeddings:
     sites = plan.present(release)
     shape = plan.shape
     if len(sites) < 2:
-        raise SiteError("Only one site answered, which leaves nothing to compare; run again.")
+        raise SiteError(
+            f"A comparison requires the answers of at least two sites, got {len(sites)}. Run the "
+            "study again."
+        )
     sizes = plan.units_in(release)
     names = tuple(shape.sites[s] if shape.sites else f"site {s + 1}" for s in sites)
     target = names.index(plan.parameters.target) if plan.parameters.target in names else None

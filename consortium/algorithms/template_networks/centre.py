@@ -85,7 +85,10 @@ class TemplateNetworks(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
     def templates(self) -> Templates:
         """The study's templates; raises StudyError if it has none."""
         if self.shape.templates is None:
-            raise StudyError("field 'analysis.templates': the maps can't be had; name their file.")
+            raise StudyError(
+                "field 'analysis.templates': the maps of the templates are required, and were "
+                "not read. State their file."
+            )
         return self.shape.templates
 
     @cached_property
@@ -96,8 +99,8 @@ class TemplateNetworks(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
         """
         if self.shape.unit != "subject":
             raise StudyError(
-                "field 'privacy.unit': template_networks takes each participant's maps as a whole; "
-                "set unit: subject."
+                "field 'privacy.unit': template_networks requires unit subject, because each "
+                "participant's maps are one contribution. Set unit: subject."
             )
         self._check_templates()
         rest = 1.0 - self.share
@@ -185,8 +188,8 @@ class TemplateNetworks(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
         lost = np.flatnonzero(self.sizes < _LEAST_KEPT * whole)
         if len(lost):
             raise StudyError(
-                f"field 'analysis.cutoff': waves longer than {self.cutoff:g} mm show nothing of "
-                f"template {lost[0] + 1}; take a shorter cutoff, or leave the template out."
+                f"field 'analysis.cutoff': waves longer than {self.cutoff:g} mm can't represent "
+                f"template {lost[0] + 1}. Set a shorter cutoff, or remove the template."
             )
         return in_basis(self.templates, self.shape.places, self.cutoff)
 
@@ -201,26 +204,28 @@ class TemplateNetworks(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
         size, count = self.maps.shape
         if size > _MOST_DIMENSIONS:
             raise StudyError(
-                f"field 'analysis.cutoff': {size} dimensions are more than {_MOST_DIMENSIONS}; "
-                "take a longer cutoff."
+                f"field 'analysis.cutoff': must give at most {_MOST_DIMENSIONS} dimensions, got "
+                f"{size}. Set a longer cutoff."
             )
         if size < count + _ROOM:
             raise StudyError(
-                f"field 'analysis.templates': {count} templates in a basis of {size} maps leave "
-                "no free dimensions; take fewer, or a shorter cutoff."
+                "field 'analysis.templates': there must be fewer templates than maps in the "
+                f"basis, got {count} templates and {size} maps. Use fewer templates, or a shorter "
+                "cutoff."
             )
         volumes = self.shape.mean_length
         if 1 < volumes <= count:  # sizes are not known yet where it is 1
             raise StudyError(
-                f"field 'analysis.templates': {count} templates are as many as the {volumes:.0f} "
-                "volumes of a participant, or more; take fewer, or longer scans."
+                "field 'analysis.templates': there must be fewer templates than a participant "
+                f"has volumes, got {count} templates and {volumes:.0f} volumes. Use fewer "
+                "templates, or longer scans."
             )
         _, singular, directions = np.linalg.svd(self.maps, full_matrices=False)
         if singular[-1] < _LEAST_SINGULAR:
             alike = np.sort(np.argsort(np.abs(directions[-1]))[-2:]) + 1
             raise StudyError(
-                f"field 'analysis.templates': templates depend on each other in this basis, "
-                f"{alike[0]} and {alike[1]} most of all; leave one of them out."
+                "field 'analysis.templates': the templates must be linearly independent in this "
+                f"basis, and are not, most of all {alike[0]} and {alike[1]}. Remove one of them."
             )
 
     def expect(self) -> tuple[Expectation, ...]:

@@ -102,15 +102,15 @@ class Tensor(AnalysisPlan[TensorParameters]):
         sizes = {word.stop - word.start for word in self.words} or {shape.features}
         if len(sizes) > 1 or len(set(names)) < len(names):
             raise StudyError(
-                "field 'analysis.words': the words need three different views of one size; name "
-                "these."
+                "field 'analysis.words': must name three different views with the same number of "
+                f"entries, got {', '.join(names)}. Correct the names."
             )
         self.size: int = sizes.pop()
         if not parameters.components <= self.size <= MOST_SOLVED_FEATURES:
             raise StudyError(
-                f"field 'analysis.components': {parameters.components} can't be estimated from "
-                f"{self.size} entries; have at least as many entries, and at most "
-                f"{MOST_SOLVED_FEATURES}."
+                "field 'analysis.components': the number of entries must be from "
+                f"{parameters.components}, the number of components, to {MOST_SOLVED_FEATURES}, "
+                f"got {self.size}. Use fewer components, or change the views."
             )
         self.reach = float(parameters.bound or 0.0)
         self.constant = CONSTANT * self.reach

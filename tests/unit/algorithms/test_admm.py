@@ -172,7 +172,7 @@ def test_a_run_that_starts_without_a_site_needs_a_connected_graph():
     study = study.model_copy(update={"quorum": 3})
     (north, east, south, _), table = SITES, people()[:, : sum(counts)]
     shape = shape_of(sites_of(table, VIEWS, counts))
-    with pytest.raises(StudyError, match="west is not among the run's sites north, east, south"):
+    with pytest.raises(StudyError, match=r"north, east, south.*west"):
         make_plan(study.started_with((north, east, south)), shape)
     ring = make_feature_study("admm", VIEWS, {"target": "y"}).model_copy(update={"quorum": 3})
     plan = make_plan(ring.started_with((north, east, south)), shape)
@@ -180,7 +180,7 @@ def test_a_run_that_starts_without_a_site_needs_a_connected_graph():
 
 
 def test_a_wrong_graph_is_told_when_the_study_is_read():
-    with pytest.raises(StudyError, match="no way leads from north to west"):
+    with pytest.raises(StudyError, match="from north to west"):
         make_feature_study("admm", VIEWS, {"target": "y", "edges": EDGES[:2]})
 
 
@@ -194,13 +194,13 @@ def test_the_number_of_rounds_is_known_without_sizes():
 @pytest.mark.parametrize(
     ("analysis", "words"),
     [
-        ({"target": "z"}, "no view has the name 'z'"),
+        ({"target": "z"}, "field 'analysis.target'.*'z'"),
         ({"target": "x"}, "has 3 entries"),
-        ({"target": "y", "penalty": 1e-7}, "this flat or steep"),
-        ({"target": "y", "penalty": 1e7}, "this flat or steep"),
-        ({"target": "y", "bound": 1e200}, "this flat or steep"),
-        ({"target": "y", "bound": 1e-200}, "this flat or steep"),
-        ({"target": "y", "broadcasts": 4, "trust": 5e-324}, "this flat or steep"),
+        ({"target": "y", "penalty": 1e-7}, "field 'analysis.penalty'"),
+        ({"target": "y", "penalty": 1e7}, "field 'analysis.penalty'"),
+        ({"target": "y", "bound": 1e200}, "field 'analysis.penalty'"),
+        ({"target": "y", "bound": 1e-200}, "field 'analysis.penalty'"),
+        ({"target": "y", "broadcasts": 4, "trust": 5e-324}, "field 'analysis.penalty'"),
     ],
 )
 def test_what_can_not_be_planned_is_told(analysis, words):

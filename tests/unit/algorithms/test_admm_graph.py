@@ -30,10 +30,10 @@ def test_named_edges_need_no_order():
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        ([("north", "paris")], "paris is not among the run's sites north, east, south, west"),
-        ([("north", "north")], "north is joined with itself"),
-        ([("north", "east"), ("east", "north")], "north and east are joined twice"),
-        ([("north", "east"), ("south", "west")], "no way leads from north to south, west"),
+        ([("north", "paris")], "north, east, south, west.*paris"),
+        ([("north", "north")], "got north twice"),
+        ([("north", "east"), ("east", "north")], "north and east"),
+        ([("north", "east"), ("south", "west")], "from north to south, west"),
     ],
 )
 def test_wrong_graphs_are_refused(pairs, words):

@@ -229,9 +229,7 @@ def test_an_effect_that_all_outcomes_share_loses_no_more_than_is_said(entries, h
 )
 def test_a_study_is_refused_below_about_the_persons_that_power_needs(entries, epsilon, enough):
     GLM(*plan_for(int(1.15 * enough), entries, epsilon)).planned()
-    with pytest.raises(
-        StudyError, match=r"hopeless.*smallest detectable effect.*analysis\.detect.*0\.5"
-    ):
+    with pytest.raises(StudyError, match=r"smallest detectable effect.*analysis\.detect.*0\.5"):
         GLM(*plan_for(int(0.7 * enough), entries, epsilon)).planned()
 
 
@@ -587,7 +585,7 @@ def test_only_outcomes_may_have_gaps():
     ("changes", "message"),
     [
         ({"formula": "diagnosis + hight"}, "'hight' is not a column.*age, ward, diagnosis"),
-        ({"outcomes": "brian"}, "no view has the name 'brian'"),
+        ({"outcomes": "brian"}, "field 'analysis.outcomes'.*'brian'"),
         ({"contrasts": {"x": "age"}}, "analysis.groups.*'age' has limits and no levels"),
         ({"groups": {}}, "'diagnosis', which has 2 levels. Give 'groups'"),
         ({"contrasts": {"x": "ward"}}, "first level"),

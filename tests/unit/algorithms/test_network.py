@@ -166,10 +166,10 @@ def test_who_trains_depends_on_the_own_vector_alone():
 @pytest.mark.parametrize(
     ("analysis", "views", "message"),
     [
-        ({"target": "z"}, (("x", 4), ("y", 1)), "no view has the name 'z'"),
-        ({"target": "y"}, (("y", 3),), "no entry is left"),
-        ({"target": "y", "hidden": (4, 0)}, (("x", 4), ("y", 1)), "at least one unit"),
-        ({"target": "y", "hidden": (9**8,)}, (("x", 4), ("y", 1)), "use fewer units"),
+        ({"target": "z"}, (("x", 4), ("y", 1)), "field 'analysis.target'.*'z'"),
+        ({"target": "y"}, (("y", 3),), "field 'features'"),
+        ({"target": "y", "hidden": (4, 0)}, (("x", 4), ("y", 1)), "field 'analysis.hidden'.*got 0"),
+        ({"target": "y", "hidden": (9**8,)}, (("x", 4), ("y", 1)), "field 'analysis.hidden'"),
     ],
 )
 def test_networks_that_can_t_be_are_refused(analysis, views, message):

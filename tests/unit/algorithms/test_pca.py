@@ -130,7 +130,7 @@ def test_the_solver_follows_the_size_and_never_needs_a_square():
     assert release.statistic == "second_moment"
     with pytest.raises(StudyError, match="The solver moment requires"):
         PCA(PCA.Parameters(components=20, solver="moment"), wide).planned()
-    with pytest.raises(StudyError, match=r"numbers a round"):
+    with pytest.raises(StudyError, match=r"field 'analysis.components'"):
         PCA(PCA.Parameters(components=500), Shape(200_000, (2,), (40,), "subject")).planned()
 
 

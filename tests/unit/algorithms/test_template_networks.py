@@ -328,12 +328,12 @@ NEEDLES = Templates(np.indices((1, len(VOXELS)))[1][0][:, None] % 2 * 2.0 - 1.0)
 @pytest.mark.parametrize(
     ("given", "analysis", "words"),
     [
-        (None, {}, "name their file"),
-        (ALIKE, {}, "depend on each other.* 1 and 2"),
+        (None, {}, "field 'analysis.templates'"),
+        (ALIKE, {}, "field 'analysis.templates'.* 1 and 2"),
         (templates(), {"cutoff": 5.0}, "The cutoff must be"),
         (Templates(np.random.default_rng(0).standard_normal((len(VOXELS), 45))), {}, "40 volumes"),
-        (NEEDLES, {"cutoff": 90.0}, "show nothing of template 1"),
-        (templates(), {"cutoff": 110.0}, "leave no free dimensions"),
+        (NEEDLES, {"cutoff": 90.0}, "field 'analysis.cutoff'.*template 1"),
+        (templates(), {"cutoff": 110.0}, "field 'analysis.templates'"),
     ],
 )
 def test_templates_that_can_t_be_used_are_refused(shifted, given, analysis, words):
@@ -349,7 +349,7 @@ def test_an_open_cohort_is_refused_and_group_ica_is_named():
 
 def test_only_persons_are_its_unit(shifted):
     shape = replace(shape_of(shifted), unit="timepoint")
-    with pytest.raises(StudyError, match="set unit: subject"):
+    with pytest.raises(StudyError, match=r"field 'privacy\.unit'"):
         NETWORKS_BY_TEMPLATES(study().analysis, shape).planned()
 
 

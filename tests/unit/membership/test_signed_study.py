@@ -182,10 +182,10 @@ def test_what_can_not_be_read_or_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"mask\.nii\.gz, the mask of 'small', can't be read"):
         read_signed(path, members())
     for wrong in (tmp_path, tmp_path / "missing.yaml"):
-        with pytest.raises(StudyError, match="can't be read as a study file"):
+        with pytest.raises(StudyError, match="must be a study file"):
             read_signed(wrong, members())
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConsortiumError, match="can't be read as a study file"):
+    with pytest.raises(ConsortiumError, match="must be a study file"):
         sign_study(path, members(), private(1))
     path = place(tmp_path)
     signature_path(path).unlink()

@@ -226,7 +226,7 @@ def test_rounds_share_a_stage_evenly_and_stages_share_as_planned():
 def test_no_noise_is_enough_for_an_epsilon_near_nothing_and_it_is_named(name, analysis):
     # These plan their rounds and steps against the noise, before anything else is planned.
     study = make_study(name, analysis, epsilon=1e-15, delta=1e-18)
-    with pytest.raises(BudgetError, match=r"privacy\.epsilon.*too small"):
+    with pytest.raises(BudgetError, match=r"privacy\.epsilon"):
         make_plan(study, replace(SHAPE, views=VECTORS.views))
 
 
@@ -234,7 +234,7 @@ def test_no_noise_is_enough_for_an_epsilon_near_nothing_and_it_is_named(name, an
 def test_an_epsilon_that_is_too_small_is_named(scheme, boost):
     promise = {"scheme": scheme, "boost": boost, "epsilon": 1e-12, "delta": 1e-15}
     study = make_study("pca", {"components": 2}, **promise)
-    with pytest.raises(BudgetError, match=r"privacy\.epsilon.*too small.*'pca'.*raise epsilon"):
+    with pytest.raises(BudgetError, match=r"privacy\.epsilon.*'pca'"):
         make_plan(study, SHAPE)
 
 
@@ -271,7 +271,7 @@ def test_schemes_without_a_secure_sum_have_no_threshold():
 
 def test_another_number_of_sites_is_refused():
     shape = Shape(20, (30, 40, 50), (600, 800, 1000), "subject")
-    with pytest.raises(StudyError, match="names 4 sites and 3 gave their sizes"):
+    with pytest.raises(StudyError, match="3 of 4"):
         make_plan(make_study(), shape)
 
 
@@ -301,7 +301,7 @@ def test_a_bound_that_nobody_can_compute_with_is_told(algorithm, size):
     else:
         study = make_feature_study(algorithm, PLAIN, analysis)
         shape = replace(SHAPE, features=5, views=PLAIN)
-    words = "this small or large|clipping bound is (inf|0)"
+    words = "field 'analysis'|clipping bound is (inf|0)"
     with pytest.raises((StudyError, PrivacyError), match=words):
         make_plan(study, shape)
     with pytest.raises((StudyError, PrivacyError), match=words):
@@ -393,5 +393,5 @@ def test_too_few_that_may_answer_are_a_reason_to_refuse(persons, enough):
     if enough:
         assert with_fewest(of_two).study.sites == study.sites[:2]
         return
-    with pytest.raises(StudyError, match="This is if no more than north and east answer"):
+    with pytest.raises(StudyError, match="north and east"):
         with_fewest(of_two)

@@ -109,8 +109,8 @@ def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision:
         here = _advance(cost, here, goal, radius)
     if not here.residual <= precision:
         raise PrivacyError(
-            f"The local cost is minimized to a gradient of {here.residual:g} only, where "
-            f"{precision:g} is charged for; raise analysis.penalty."
+            f"The gradient at the minimum of the local cost must be at most {precision:g}, which "
+            f"the privacy loss assumes, got {here.residual:g}. Raise analysis.penalty."
         )
     return here.point
 

@@ -78,7 +78,7 @@ def test_files_that_are_no_offer_are_left_out_or_named(town: Town) -> None:
     shutil.copy(place.files.study, studies / "a" / "b" / "deep.yaml")
     found = read_offers(SiteFolder.open(folder))
     assert [each.path.name for each in found] == ["broken.yaml", place.files.study.name]
-    assert "can't be read as a study file" in found[0].trouble
+    assert "must be a study file" in found[0].trouble
     assert not found[0].is_waiting
 
 

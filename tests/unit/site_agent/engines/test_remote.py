@@ -265,5 +265,5 @@ def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch):
 def test_a_part_that_is_no_sum_is_refused(bids, tmp_path):
     data = SiteDataset(bids, DataSection(), Space(tiny_grid()), "subject", tmp_path, Threads(1))
     for made in (np.zeros(3), np.zeros(2, np.float32), np.array([1.0, np.nan]), None):
-        with pytest.raises(SoftwareError, match=r"not .* finite numbers"):
+        with pytest.raises(SoftwareError, match="finite numbers"):
             sum_over_persons(data, lambda _blocks, made=made: made, (2,))
