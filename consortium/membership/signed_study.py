@@ -124,7 +124,9 @@ def _digests(path: Path, members: Roster) -> SignedStudy:
         text = read_limited(path)
         study = parse_study(text.decode("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path} can't be read as a study file; check the path.") from error
+        raise StudyError(
+            f"{path}: must be a study file in UTF-8, and can't be read. Check the path."
+        ) from error
     study.check_scheme(str(path))
     mask = mask_digest(study, path.parent)
     keys = roster_keys(study, members.keys, "the roster")

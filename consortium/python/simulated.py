@@ -41,10 +41,10 @@ def load_study(path: str | Path) -> Study:
 
     Examples
     --------
-    >>> load_study("nowhere.yaml")
+    >>> load_study("nowhere.yaml")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    consortium.errors.StudyError: nowhere.yaml can't be read as a study file; check the path.
+    consortium.errors.StudyError: nowhere.yaml: must be a study file in UTF-8, ...
     """
     return reader.read_study(Path(path))
 
