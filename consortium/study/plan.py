@@ -246,8 +246,8 @@ def _whole_noise(study: Study, sharing: Sharing, limit: float) -> float:
         noise = sharing.noise((1.0,) * len(study.sites), limit)
     except PrivacyError as error:
         raise BudgetError(
-            f"field 'privacy.epsilon': must be larger than {study.privacy.epsilon} ({error}). "
-            "Raise it."
+            f"field 'privacy.epsilon': must be larger than {study.privacy.epsilon}, for which no "
+            "noise can be computed. Raise it."
         ) from error
     return float(noise.aggregate())
 
@@ -353,7 +353,7 @@ def _plan_stage(
         raise BudgetError(
             f"field 'privacy.epsilon': must be larger than {study.privacy.epsilon} for "
             f"{release.rounds} rounds of '{release.stage}' over {sum(shape.units)} units "
-            f"({error}). Raise epsilon, reduce the rounds, or add participants."
+            f"({str(error).rstrip('.')}). Raise epsilon, reduce the rounds, or add participants."
         ) from error
     return Stage(release, mechanism)
 

@@ -10,7 +10,6 @@ from http import HTTPStatus
 from pathlib import Path
 
 from jinja2 import Environment, Undefined
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -78,7 +77,7 @@ class Office:
         Such a character could reverse the order of the others, or act in a terminal. Text that is
         escaped already is left as it is.
         """
-        if value is None or isinstance(value, Markup | Undefined):
+        if value is None or isinstance(value, Undefined) or hasattr(value, "__html__"):
             return value
         text = with_real_paths(str(value), self.folder) if self.door.read_only else str(value)
         return "".join(map(_shown, text))

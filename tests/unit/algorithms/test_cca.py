@@ -278,7 +278,7 @@ def test_the_same_numbers_wherever_persons_are():
     [
         ({"bounds": {"nose": 1.0}}, "analysis.bounds.nose"),
         ({"radii": {"faces": -1.0}}, "analysis.radii.faces"),
-        ({"reduce": {"faces": 4}}, "4 components"),
+        ({"reduce": {"faces": 4}}, "field 'analysis.reduce.faces'"),
     ],
 )
 def test_what_does_not_fit_the_views_is_named(analysis, said):

@@ -109,7 +109,7 @@ def test_what_all_voxels_share_is_no_component_of_an_ica(networks):
 
 def test_what_it_is_not_for_is_said():
     shape = shape_of(make_brains(persons=2))
-    for unit, size, words in (("timepoint", 3, "privacy.unit"), ("subject", 101, "100 directions")):
+    for unit, size, words in (("timepoint", 3, "privacy.unit"), ("subject", 101, "at most 100")):
         with pytest.raises(StudyError, match=words):
             PCA(
                 PCA.Parameters(components=size, solver="subspace"), replace(shape, unit=unit)

@@ -236,10 +236,10 @@ def test_yaml_tricks_are_refused_quickly(trick):
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("", "no fields"),
-        ("- a\n- b\n", "no fields"),
-        ("just words", "no fields"),
-        ("null", "no fields"),
+        ("", "must have fields"),
+        ("- a\n- b\n", "must have fields"),
+        ("just words", "must have fields"),
+        ("null", "must have fields"),
         ("x" * 1_000_001, "megabyte"),
         ("1: 2\n" + text(), "field '1'"),
         (text().replace("components: 3", "components: 0x" + "f" * 5000), "analysis.components"),
@@ -273,7 +273,7 @@ def test_a_study_is_frozen_and_a_file_like_any_other(tmp_path):
 
 def test_a_missing_or_binary_file_is_told(tmp_path):
     for path in (tmp_path / "none.yaml", tmp_path):
-        with pytest.raises(StudyError, match="check the path"):
+        with pytest.raises(StudyError, match="Check the path"):
             read_study(path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match="binary"):

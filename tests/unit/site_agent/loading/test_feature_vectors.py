@@ -177,7 +177,7 @@ def test_nobody_with_all_views_is_said_and_no_error(bids: Path) -> None:
     assert data.table().shape == (data.features, 0)
     assert re.search(r"No participant in .* have 'who'", data.nobody)
     assert len(opened(bids).survey.skipped) == 4
-    with pytest.raises(DataError, match="not a folder"):
+    with pytest.raises(DataError, match="must be a folder"):
         _ = opened(bids / "nowhere").survey
 
 
