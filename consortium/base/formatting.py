@@ -47,7 +47,7 @@ def moment(at: float) -> str:
 
 
 def said_together(sentences: Mapping[str, str]) -> list[str]:
-    """Join sentences that begin with their site's name and go on alike.
+    """Join sentences that differ in the name of their site only.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checks of studies that the inbox has started: one at a time, beside its pages."""
+"""Checks of studies that the inbox has started: one at a time, while its pages are served."""
 
 import secrets
 import threading

@@ -1,7 +1,8 @@
 """Pages that are typed: every command of them, in its order, in an empty folder.
 
-Each command is given to its program in this process, which has imported what they all need. What a
-page starts in the background, and the run itself, are processes of their own.
+Each command is given to its program in this process, which has imported all common
+modules. Programs that a page starts in the background, and the run itself, are processes of their
+own.
 """
 
 import os

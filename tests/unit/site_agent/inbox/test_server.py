@@ -1,4 +1,4 @@
-"""The inbox as a process: on the loopback address only, beside an agent, killed at any time."""
+"""The inbox as a process: on the loopback address only, next to an agent, killed at any time."""
 
 import contextlib
 import re
