@@ -4,8 +4,10 @@ import atexit
 import os
 import signal
 import sys
+import threading
 import time
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from types import FrameType
 
@@ -14,11 +16,11 @@ KINDS = {
     "imports": ("<frozen importlib",),
     "pictures": ("matplotlib", "/plotting/", "/report/pictures", "_figures.py", "/report/viewer"),
     "report": ("consortium/report", "jinja2"),
+    "arithmetic": ("consortium/kernels", "consortium/algorithms", "consortium/privacy"),
     "Prefect": ("prefect", "uvicorn", "starlette", "sqlalchemy", "httpx", "asyncio"),
     "simulated hospitals": ("consortium/simulation",),
     "loading": ("site_agent/images", "site_agent/loading", "site_agent/data"),
     "messages and secure sum": ("consortium/exchange", "consortium/secagg", "site_agent/run"),
-    "arithmetic": ("consortium/kernels", "consortium/algorithms", "consortium/privacy"),
 }
 """Of parts of files' names; the first that any caller's file has."""
 _EVERY = 0.01  # s of the processor
@@ -36,20 +38,26 @@ def kind_of(frame: FrameType | None) -> str:
 
 
 def start(folder: Path) -> None:
-    """Sample this process until it ends; a long call in C counts whole when it returns."""
+    """Sample all threads of this process until it ends; a long call in C counts at its end."""
     found: Counter[str] = Counter()
-    state = {"last": 0.0, "samples": 0}
+    before: dict[int, float] = {}
+    samples = count()
 
     def keep() -> None:
         lines = "".join(f"{seconds:.3f} {kind}\n" for kind, seconds in found.items())
         (folder / str(os.getpid())).write_text(lines)
 
     def sample(_: int, frame: FrameType | None) -> None:
-        now = time.process_time()
-        found[kind_of(frame)] += now - state["last"]  # type: ignore[assignment]
-        state["last"] = now
-        state["samples"] += 1
-        if state["samples"] % _KEPT_EVERY == 0:
+        main, frames = threading.get_ident(), sys._current_frames()
+        for thread in frames:
+            try:
+                now = time.clock_gettime(time.pthread_getcpuclockid(thread))
+            except OSError:  # it ended since
+                continue
+            kind = kind_of(frame if thread == main else frames[thread])
+            found[kind] += now - before.get(thread, 0.0)  # type: ignore[assignment]
+            before[thread] = now
+        if next(samples) % _KEPT_EVERY == 0:
             keep()
 
     def end() -> None:

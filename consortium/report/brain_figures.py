@@ -21,7 +21,15 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from consortium.report.pictures import DOTS, PALETTE, SIZE, Picture, pack_picture, to_picture
+from consortium.report.pictures import (
+    DOTS,
+    PALETTE,
+    SIZE,
+    Picture,
+    pack_picture,
+    to_picture,
+    to_pixels,
+)
 from consortium.space.grid import Grid
 from consortium.space.mesh import SIDE_NAMES, Hemisphere, Mesh, Side
 from consortium.space.sampling import sample
@@ -183,23 +191,32 @@ def _top(values: NDArray[np.floating], threshold: float) -> float:
 
 def _glass(image: Any, threshold: float, top: float, text: str) -> Picture:
     with _DRAWING:  # one brain for all threads
-        display = _glass_brain()
+        display, outlines = _glass_brain()
         display.add_overlay(image, threshold=threshold, vmin=-top, vmax=top, cmap=PALETTE)
         try:
-            return to_picture(display.frame_axes.figure, text)
+            drawn = to_pixels(display.frame_axes.figure, "white")
         finally:
             for shown in display.axes.values():
-                for drawn in tuple(shown.ax.images):
-                    drawn.remove()
+                for overlay in tuple(shown.ax.images):
+                    overlay.remove()
+    return pack_picture(Image.alpha_composite(drawn, outlines).convert("RGB"), text)
 
 
-@lru_cache(maxsize=1)  # its outlines are 800 curves, the same for every map
-def _glass_brain() -> Any:
-    """Return a glass brain without a map."""
+@lru_cache(maxsize=1)
+def _glass_brain() -> tuple[Any, Image.Image]:
+    """Return a glass brain without a map and outlines, and the outlines on a transparent ground.
+
+    The outlines are 800 curves, the same for every map, and are drawn once.
+    """
     from nilearn.plotting import plot_glass_brain
 
     figure = Figure(figsize=SIZE, dpi=DOTS)
-    return plot_glass_brain(None, figure=figure, plot_abs=False, colorbar=False)
+    display = plot_glass_brain(None, figure=figure, plot_abs=False, colorbar=False)
+    outlines = to_pixels(figure, "none")
+    for shown in display.axes.values():
+        for artist in (*shown.ax.patches, *shown.ax.texts):
+            artist.remove()
+    return display, outlines
 
 
 def _slices(

@@ -18,6 +18,8 @@ SIZE = (6.6, 2.5)
 DOTS = 150
 QUALITY = 80
 """Quality of WebP: half of the bytes of a PNG. A page of a hundred maps then opens at once."""
+EFFORT = 2
+"""How hard the encoder tries, 0 to 6. Pillow's 4 takes twice the time for 4 % fewer bytes."""
 PALETTE = "RdBu_r"
 WIDTH = 990
 """Pixels across that a page gives a picture."""
@@ -55,17 +57,22 @@ class Drawing(NamedTuple):
 
 
 def to_picture(figure: Figure, text: str) -> Picture:
-    """Draw a figure."""
-    figure.set_facecolor("white")
+    """Draw a figure on white."""
+    return pack_picture(to_pixels(figure, "white").convert("RGB"), text)
+
+
+def to_pixels(figure: Figure, ground: str) -> Image.Image:
+    """Draw a figure on a colour, or on ``none``, and return its pixels with their opacity."""
+    figure.set_facecolor(ground)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    return pack_picture(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB"), text)
+    return Image.fromarray(np.array(canvas.buffer_rgba()))
 
 
 def pack_picture(image: Image.Image, text: str) -> Picture:
     """Store an image."""
     stored = io.BytesIO()
-    image.save(stored, format="webp", quality=QUALITY)
+    image.save(stored, format="webp", quality=QUALITY, method=EFFORT)
     return Picture(stored.getvalue(), text)
 
 
