@@ -1,6 +1,7 @@
 # make demo   four hospitals on this machine, three studies end to end; output in build/demo
 # make full-brain   the same on 70,000 voxels; output in build/full-brain
-# make test   linter, type checker, layer contract, tests
+# make test   linter, type checker, layer contract, tests that take little time
+# make ci     the other tests: searches, intervals of many draws, long runs end to end
 # make docs   the documentation as a site, with its gallery; build/site/index.html
 # make release   wheel, source, bill of materials and sums in dist; RELEASE_KEY=FILE signs the sums
 # Both build their own environment in .venv from requirements.lock.
@@ -10,7 +11,7 @@ READY := .venv/.ready
 # Many processes start: each would compile all that it imports again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo full-brain test lint quick types tests long bench docs lock release sums clean
+.PHONY: demo full-brain test ci lint quick types tests long bench docs lock release sums clean
 demo: $(READY)
 	$(BIN)/consortium demo --out build/demo
 
@@ -33,9 +34,14 @@ types: $(READY)
 
 # Scratch files of the tests lie in memory where that is possible: most of them wait for a disk.
 # Three workers on two cores: a third of the time goes by in waiting for servers to start.
+PYTEST = OMP_NUM_THREADS=1 TMPDIR=$$(test -w /dev/shm && echo /dev/shm || echo /tmp) \
+	$(BIN)/python -m pytest -n 3
 tests: $(READY)
-	OMP_NUM_THREADS=1 TMPDIR=$$(test -w /dev/shm && echo /dev/shm || echo /tmp) \
-		$(BIN)/python -m pytest -n 3
+	$(PYTEST) -m "not slow and not long"
+
+# tests/slow_tests.txt has their names; `python -m tests.slow_tests` chooses them by their times.
+ci: $(READY)
+	$(PYTEST) -m "slow and not long"
 
 # Fault matrix, soak, fuzzing, kills, the tutorial as it is typed, and a first study on slow disks:
 # three quarters of an hour, of which the last part needs root.

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.slow_tests import slow_cases, slow_tests
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from xdist.remote import Producer
@@ -94,10 +96,15 @@ ONLY_LONG = re.compile(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what only `make long` runs, before tests are chosen by their marks."""
+    """Mark what only `make ci` or `make long` runs, before tests are chosen by their marks."""
     for item in items:
         if ONLY_LONG.match(item.nodeid):
             item.add_marker(pytest.mark.long)
+    tests = (item.nodeid for item in items if not item.get_closest_marker("long"))
+    slow = slow_cases(tests, slow_tests())
+    for item in items:
+        if item.nodeid in slow:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: LONGEST.match(item.nodeid) is None)
 
 

@@ -12,7 +12,6 @@ from tests.end_to_end.test_docs import DOCS, blocks, prose
 GUIDE = DOCS / "guides" / "python.md"
 
 
-@pytest.mark.slow
 def test_the_guide_leads_from_data_to_a_map(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,7 +35,6 @@ from tests.support.surfaces import (
     write_values,
 )
 
-pytestmark = pytest.mark.slow
 MESH, SCALE, PATCH = "fsLR-32k", 5.0, 31_300
 """A sphere so large that a patch of its vertices is as large as a cortex."""
 VOLUMES, NETWORKS, SPOT, PERSONS = 30, 4, 30.0, 6

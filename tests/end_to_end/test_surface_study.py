@@ -15,7 +15,6 @@ from tests.support.command_line import enter
 from tests.support.html_page import Page
 from tests.support.surfaces import sphere, write_cifti, write_sphere, write_values
 
-pytestmark = pytest.mark.slow
 MESH, SCALE, PATCH = "fsLR-32k", 5.0, 31_300
 """A sphere so large that a patch of its vertices is as large as a cortex."""
 SIZES = {"north": (130, 120), "east": (90, 80), "south": (60, 60), "west": (50, 50)}

@@ -34,7 +34,6 @@ class Killed(BaseException):
     """The service's end without a word."""
 
 
-@pytest.mark.slow
 def test_a_schedule_opens_a_run_while_consents_cover_it_and_no_further(office: Office) -> None:
     office.consent(runs=1)
     assert not not_covered(office.record(), TODAY)
@@ -126,7 +125,6 @@ def _check_how_runs_are_joined(server: Server) -> None:
     assert "https://results.example/rest/0001/report.html" in str(shown["report-small"])
 
 
-@pytest.mark.slow
 def test_a_run_that_nobody_scheduled_opens_no_study(office: Office) -> None:
     office.consent(runs=3)
     office.serve(1, order=1, told="no date of the schedule belongs to this run", on_demand=False)
@@ -138,7 +136,6 @@ def test_a_run_that_nobody_scheduled_opens_no_study(office: Office) -> None:
     assert office.runs() == []
 
 
-@pytest.mark.slow
 def test_an_unfinished_run_is_taken_up_first_and_a_double_date_opens_one(office: Office) -> None:
     office.consent(runs=1)
     out = _killed_after_a_round(office)
@@ -216,7 +213,6 @@ def test_without_a_server_there_is_one_sentence(
         office.serve(1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_deployment_that_the_server_lost_is_made_again(paused: bool, office: Office) -> None:
     looks: list[int] = []
@@ -242,7 +238,6 @@ def test_a_deployment_that_the_server_lost_is_made_again(paused: bool, office: O
     assert len(looks) == 5
 
 
-@pytest.mark.slow
 def test_a_date_without_enough_sites_is_tried_again_and_opens_one_run(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +262,6 @@ def test_a_date_without_enough_sites_is_tried_again_and_opens_one_run(
         assert runs == {"small-0003"}
 
 
-@pytest.mark.slow
 def test_a_date_is_tried_again_only_for_the_stated_time(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,7 +273,6 @@ def test_a_date_is_tried_again_only_for_the_stated_time(
     assert [name for name, _ in office.opened()] == ["Failed"]
 
 
-@pytest.mark.slow
 def test_a_service_that_lost_its_output_opens_no_run_beside_the_open_one(office: Office) -> None:
     office.consent(runs=2)
     out = _killed_after_a_round(office)

@@ -91,7 +91,6 @@ assert server.poll() is not None
 """
 
 
-@pytest.mark.slow
 def test_the_server_around_several_runs_serves_them_all(tmp_path: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
     done = subprocess.run(

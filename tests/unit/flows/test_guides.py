@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-import pytest
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
@@ -22,7 +21,6 @@ from tests.support.forgery import settle
 from tests.support.patience import PATIENCE
 from tests.support.prefect_server import Server
 
-pytestmark = pytest.mark.slow
 GUIDES = Path(__file__).parents[3] / "docs" / "guides"
 
 

@@ -44,7 +44,6 @@ from tests.support.local_consortium import SITES, STUDY, LocalConsortium, build,
 from tests.support.patience import PATIENCE
 from tests.support.prefect_server import Server, free_port
 
-pytestmark = pytest.mark.slow
 SHELL = "prefect.deployments.steps.run_shell_script"
 
 

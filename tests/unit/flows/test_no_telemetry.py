@@ -68,7 +68,6 @@ def _at_a_terminal(words: list[str], environment: dict[str, str]) -> str:
     return shown.decode(errors="replace")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", list(DONE))
 def test_nothing_is_told_to_prefects_makers(command: str, tmp_path: Path, server: Server) -> None:
     place = settle(tmp_path / "place", text=STUDY.replace("join: 4", "join: 1"))

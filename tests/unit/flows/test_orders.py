@@ -73,7 +73,6 @@ def _cancel(office: Office, flow: str) -> None:
     assert told.status.value == "ACCEPT"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("flow", ["scheduled-study", "consortium-study"])
 def test_a_cancelled_run_is_given_up(flow: str, office: Office) -> None:
     office.consent(runs=1)
@@ -94,7 +93,6 @@ def test_a_cancelled_run_is_given_up(flow: str, office: Office) -> None:
         assert {entry.charge.round for entry in entries if entry.event == "spend"} == {1}
 
 
-@pytest.mark.slow
 def test_a_run_that_was_cancelled_while_its_service_was_away_is_given_up(office: Office) -> None:
     office.consent(runs=1)
     whole = office.desk

@@ -58,7 +58,6 @@ def agents_at_work(local: LocalConsortium) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_a_prefect_that_hangs_during_a_run_loses_nobody(
     comes_back: bool, tmp_path: Path, server: Server

@@ -17,7 +17,6 @@ from tests.support.prefect_server import Server
 WAITS = STUDY.replace("join: 4", "join: 400")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_centre_that_is_stopped_while_it_waits_says_one_line(
     by: signal.Signals, tmp_path: Path, server: Server

@@ -31,7 +31,6 @@ for number in range(int(sys.argv[2]), 10**6):
 """
 
 
-@pytest.mark.slow
 def test_killed_again_and_again(tmp_path: Path) -> None:
     path, chance, answered = tmp_path / "ledger.sqlite", random.Random(1), [0]
     for _ in range(5):
