@@ -107,7 +107,7 @@ class Agent:
         self._take_up(settings)
         self._begun = False
         self._looked = 0.0
-        self._earlier = EarlierWaits()
+        self._earlier = {awaits_sum: EarlierWaits() for awaits_sum in (False, True)}
 
     def _take_up(self, settings: Settings) -> None:
         """Use these settings in every run that begins from now on."""
@@ -200,11 +200,13 @@ class Agent:
         slowest = SLOWEST_POLL if self._under_way() else _LOOK_EVERY
         pace = self.site.exchange.pace
         held = self.slot_left < math.inf
-        first = 0.0 if held else self._earlier.first_rest(pace)
+        awaits_sum = any(run.awaits_sum for run in self._under_way().values())
+        earlier = self._earlier[awaits_sum]
+        first = 0.0 if held else earlier.first_rest(pace)
         for _ in self.clock.polls(idle, pace, slowest, first, lambda: self.slot_left):
             if self.round_trip():
                 if not held:  # otherwise the wait would reveal how long the site computed
-                    self._earlier.note(self.clock.now() - start)
+                    earlier.note(self.clock.now() - start)
                 self._waits.clear()
                 self._keep_security_log()
                 self._keep_page()

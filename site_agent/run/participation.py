@@ -26,7 +26,7 @@ from site_agent.run.setup import LeftOut, Setup, Site
 from site_agent.run.slot_clock import SlotClock
 
 _ASIDE_EVERY = 0.2  # s
-_ASIDE_PACES = 25  # the same, as a factor of the exchange's pace; the longer one counts
+_ASIDE_PACES = 100  # the same, as a factor of the exchange's pace; the longer one counts
 
 
 class Participation:
@@ -166,6 +166,11 @@ class Participation:
         """Check whether the run has ended; raises ExchangeError if the exchange can't be used."""
         self.ended = read_end(self._site.exchange, self._context.run, self._context.keys)
         return self.ended is not None
+
+    @property
+    def awaits_sum(self) -> bool:
+        """Whether the site waits for the sum of a round that it has contributed to."""
+        return self.rounds is not None and self.rounds.awaits_sum
 
     @property
     def awaited(self) -> str:

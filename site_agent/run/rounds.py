@@ -145,6 +145,11 @@ class Rounds:
         return self._open is not None or len(self._stages) < self._plan.rounds
 
     @property
+    def awaits_sum(self) -> bool:
+        """Whether a round is open that this site has contributed to."""
+        return self._open is not None
+
+    @property
     def awaited(self) -> str:
         """Message that the centre is to send, in words."""
         if self._open is not None:
