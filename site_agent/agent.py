@@ -52,7 +52,7 @@ _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 @dataclass
 class Agent:
-    """One site's agent."""
+    """The service that runs at one site."""
 
     folder: Path
     """The site's own folder, with ``site.yaml`` and keys."""

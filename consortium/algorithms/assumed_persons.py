@@ -139,7 +139,7 @@ class Classes:
 
 
 def sizes_drawn(shape: Shape, numbers: int, rounds: int) -> tuple[int, ...]:
-    """Return the participants of each site, or fewer in the same proportions.
+    """Return the number of assumed participants of each site, or fewer in proportion.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from consortium.privacy.bounds import Bound
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """Means of all entries with their errors."""
+    """Estimated means of all entries of `average`, with their errors."""
 
     means: Array
     """Length D. 0 where a mean is withheld."""

@@ -20,7 +20,7 @@ NOT_DISTINCT = "Not distinguishable from the noise, and not drawn."
 
 @dataclass(frozen=True)
 class Finding:
-    """A number with its interval, or a withheld number.
+    """A number of a result with its interval, or a withheld number.
 
     A withheld number has no value: ``value``, ``low`` and ``high`` are then NaN, whatever was
     given. A ``value`` that is not finite also gets the state 'withheld'. The page, TSV and JSON

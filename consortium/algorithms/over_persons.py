@@ -78,7 +78,7 @@ def sum_over_persons(
 
 
 def chunks(count: int) -> Iterator[slice]:
-    """Yield the places of the participants of each chunk."""
+    """Yield the places of the participants of each chunk that a site sums over."""
     for start in range(0, count, CHUNK):
         yield slice(start, min(start + CHUNK, count))
 

@@ -84,7 +84,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class NeighbourAnswers:
-    """Earlier answers of a site and its neighbours in a stage with neighbours."""
+    """Earlier answers of a site and its neighbours, as a query carries them."""
 
     site: int
     """Index of the site that listens."""

@@ -12,7 +12,7 @@ MOST_ROWS = 1_000
 
 @dataclass(frozen=True)
 class Table:
-    """A result as a table."""
+    """A table of an analysis's result."""
 
     caption: str
     """One sentence for readers."""
@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Captions:
-    """Captions of an algorithm's results."""
+    """Captions of an analysis's results, for figures and tables."""
 
     column: str = "component"
     """One column of the loadings: component, pair, mean."""

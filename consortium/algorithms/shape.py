@@ -29,7 +29,7 @@ def units_of(unit: Unit, lengths: Sequence[int]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Public positions of a study's voxels."""
+    """Public positions of a study's voxels or vertices."""
 
     coordinates: Array
     """Shape (D, 3). Centres of the features' voxels in mm."""

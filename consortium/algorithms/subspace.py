@@ -40,7 +40,7 @@ _LEAST_SEEN = 2
 
 @dataclass(frozen=True)
 class Directions:
-    """A study's fields about the directions."""
+    """Fields of a study file about shared directions."""
 
     kept: int
     """K, number of leading spatial directions of each participant."""

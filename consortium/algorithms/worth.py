@@ -39,7 +39,7 @@ _MOST_STEPS = 73
 
 
 def would_be_enough(shape: Shape, sees: Callable[[Shape], bool], purpose: str = "") -> str:
-    """Name the participants, or the epsilon, with which a study would find something.
+    """Return the number of participants, or the ε, with which a study would find something.
 
     Parameters
     ----------

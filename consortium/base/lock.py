@@ -1,4 +1,4 @@
-"""One process for each folder."""
+"""Lock of a folder, in which only one centre, agent or inbox may work."""
 
 import fcntl
 import time

@@ -61,7 +61,7 @@ def effects_along(
     outcomes: Sequence[int] | None = None,
     restricted: Array | None = None,
 ) -> Estimates:
-    """Test a combination of coefficients for every outcome, or for some.
+    """Test a contrast of a finished `glm`'s coefficients for every outcome, or for some.
 
     Raises StudyError if it has no error.
 
@@ -119,7 +119,7 @@ def _with_covariances(
 
 
 def interval(found: Estimates) -> tuple[Array, Array]:
-    """Return the ends of the 95 % intervals."""
+    """Return the ends of the 95 % intervals of a contrast's effects."""
     half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
     return found.effects - half, found.effects + half
 
@@ -131,7 +131,7 @@ def worked_out(released: ReleasedCoefficients, expressions: Sequence[str]) -> Ta
 
 
 def joint(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
-    """Test for every outcome whether any of several combinations differs from 0.
+    """Test for every outcome whether any of several contrasts differs from 0.
 
     Raises StudyError if one is not such a sum, or they are linearly dependent.
 

@@ -93,7 +93,7 @@ class Assumed:
 
 
 class Point(NamedTuple):
-    """A study near the one that is planned."""
+    """Forecast of a study near the planned one, for `design.html`."""
 
     at: float
     """Its ε, or number of participants or hospitals."""
@@ -114,7 +114,7 @@ class StudyDesign:
 
 
 def design(assumed: Assumed) -> StudyDesign:
-    """Forecast a study and similar ones.
+    """Forecast a study and similar ones, for the page `design.html`.
 
     Raises ConsortiumError if the study itself can't be planned.
     """

@@ -29,7 +29,7 @@ def runs_of(exchange: Exchange, study: str) -> list[str]:
 
 
 def run_number(run: str) -> int:
-    """Return the number at the end of a run's name."""
+    """Return the number at the end of a run's name on the exchange."""
     return int(run.rpartition("-")[2])
 
 

@@ -92,7 +92,7 @@ def fit_again(released: ReleasedCoefficients, asked: Refit) -> FittedModel:
 
 
 def discovery_rates(models: Sequence[FittedModel], own: Array) -> list[Array]:
-    """Return q of all tests of several models, counted together with the run's own.
+    """Return q of all tests of several refits, counted together with the run's own.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ _ANOTHER_BUILD = (
 
 @dataclass
 class Checkup:
-    """One check of an output folder."""
+    """One check of a published output folder."""
 
     folder: Path
     """The output folder of a run."""

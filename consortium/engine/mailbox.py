@@ -73,7 +73,7 @@ class AwaitedMessages:
 
 @dataclass
 class Mailbox:
-    """The centre's post in one run."""
+    """The centre's messages on the exchange in one run."""
 
     context: RunContext
     identity: Ed25519PrivateKey
@@ -305,7 +305,7 @@ _MOST = 300  # characters of a site's text
 
 @dataclass(eq=False)
 class Notices:
-    """Notices that the centre has read from the sites in one run."""
+    """Notices from the sites that the centre has read in one run."""
 
     context: RunContext
     exchange: Exchange

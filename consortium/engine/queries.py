@@ -48,7 +48,7 @@ class SiteNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def encode_note(note: SiteNote) -> bytes:
-    """Encode a site's note."""
+    """Encode the note that a site adds to its answer."""
     return msgspec.msgpack.encode(note)
 
 
@@ -90,7 +90,7 @@ def sketch_query(data: bytes) -> Query:
 
 
 def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
-    """Decode a query.
+    """Decode a query of the centre.
 
     Raises ProtocolError if it is malformed, or an array is not the one that was named.
 

@@ -19,7 +19,7 @@ from consortium.study.plan import Plan, Stage
 
 @dataclass(frozen=True)
 class Round:
-    """A finished round."""
+    """A finished round: its query and its release."""
 
     number: int
     """1, 2, ..."""

@@ -24,7 +24,7 @@ TRANSCRIPT = "transcript"
 
 @dataclass(eq=False)
 class Transcript:
-    """Rounds in a folder."""
+    """Released rounds of a run in a folder, from which it resumes."""
 
     folder: Path
     """Made with the first round."""

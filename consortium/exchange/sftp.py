@@ -97,7 +97,7 @@ class Connection:
 
 
 def connect(address: Address, credentials: SftpCredentials, patience: float) -> Connection:
-    """Log in.
+    """Log in to an SFTP server.
 
     Raises ConfigurationError if the private key can't be used. Raises ExchangeError if the server
     can't be reached, is another than the known one, or does not let the user in.

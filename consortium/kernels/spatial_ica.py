@@ -23,7 +23,7 @@ GAUSSIAN = 0.3745672075
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Independent maps."""
+    """Independent maps with their unmixing."""
 
     maps: Array
     """Mean 0 and variance 1 over the voxels, in any order and sign. Shape (V, R')."""

@@ -19,7 +19,7 @@ from consortium.privacy.bounds import Bound
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a release."""
+    """One block of a release, which is clipped by itself."""
 
     name: str
     entries: int

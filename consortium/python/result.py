@@ -67,7 +67,7 @@ class ReleasedImage:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyResult:
-    """The released values of a study.
+    """The released values of a finished study, for notebooks.
 
     Made by `open_result`, `simulate` and the estimators. Computations with it add no privacy loss.
 

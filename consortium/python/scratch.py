@@ -56,7 +56,7 @@ def lay_out(
     *,
     series: bool = True,
 ) -> Path:
-    """Make participants' images a data set.
+    """Write participants' images as a temporary BIDS data set.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _put(given: Img, stem: Path) -> Path:
 
 
 def as_text(columns: Mapping[str, Sequence[Any]], participants: int) -> dict[str, list[str]]:
-    """Return cells of a table, with every digit of a number.
+    """Return cells of a temporary table of participants, with every digit of a number.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def as_text(columns: Mapping[str, Sequence[Any]], participants: int) -> dict[str
 
 @dataclass(frozen=True, eq=False)
 class ParticipantTable:
-    """Numbers of participants.
+    """Columns of participants that a notebook passes, with their rows.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ def simulate(
 def publish(
     scratch: Path, opened: OpenedStudy, session: Session, sampler: str | None
 ) -> StudyResult:
-    """Write the output folder of a finished run, and open it."""
+    """Write the output folder of a simulated run, and open it."""
     assert session.result is not None  # noqa: S101 - for the type checker
     out = scratch / "out"
     publisher = Publisher(out, opened, sampler, pages=False)

@@ -30,7 +30,7 @@ from consortium.study.plan import Plan, Stage
 def account(
     plan: Plan, rounds: Sequence[Round], volumes: int, sampler: str | None = None
 ) -> PrivacyReport:
-    """Account for every release of a run.
+    """Compute the privacy report's losses for every release of a run.
 
     Parameters
     ----------

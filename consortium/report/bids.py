@@ -78,7 +78,7 @@ def about_image(study: Study, grid: Grid) -> dict[str, Any]:
 
 
 def about_study(study: Study, numbers: Mapping[str, float | int | str]) -> dict[str, Any]:
-    """Return the fields of a sidecar about its study, its analysis and public numbers."""
+    """Return the fields of an output's sidecar about its study, its analysis and public numbers."""
     return {
         "Study": study.study,
         "StudyDigest": study.digest,

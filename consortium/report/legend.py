@@ -31,7 +31,7 @@ LEAST = 0.2
 
 @dataclass(frozen=True, eq=False)
 class NamedNetworks:
-    """Public maps with names."""
+    """Public maps with names, with which the report compares maps."""
 
     path: Path
     """A 4-D NIfTI, or a 3-D one of a single map."""

@@ -119,7 +119,7 @@ def shown_maps(run: Finished) -> Iterator[ShownMap]:
 
 
 class PeakRegion(NamedTuple):
-    """Region of a map's peak."""
+    """Atlas region of a shown map's peak."""
 
     name: str = ""
     """Its name; empty without a region."""

@@ -31,7 +31,7 @@ class Clause(NamedTuple):
 
 
 def statement(report: PrivacyReport) -> list[str]:
-    """Return the privacy statement, one paragraph an entry, for the page and the command line."""
+    """Return the report's privacy statement, one paragraph an entry, for page and command line."""
     return [f"{heading}: {text}" for heading, text in clauses(report)]
 
 
@@ -104,7 +104,7 @@ def sizes_text(report: PrivacyReport) -> str:
 
 
 def few_sentences(report: PrivacyReport) -> list[str]:
-    """Name sites with clearly less than half of their nominal number, a sentence each."""
+    """Name sites in the report with clearly less than half of their nominal number."""
     return [
         f"{site.name} has an estimated number of {site.units:,} {UNITS[report.unit]}s (standard "
         f"deviation {number(site.units_deviation)}), far below the nominal {site.nominal:,}. Ask "

@@ -35,7 +35,7 @@ Entries = tuple[Sequence[str], Sequence[tuple[str, ...]]]
 
 
 def cell_text(cell: Cell) -> str:
-    """Write a cell for people: 0.31 (0.12 to 0.5)."""
+    """Return a result table's cell for people: 0.31 (0.12 to 0.5)."""
     if isinstance(cell, Finding):
         if not cell.reported:
             return WITHHELD
@@ -46,7 +46,7 @@ def cell_text(cell: Cell) -> str:
 
 
 def cell_json(cell: Cell) -> Plain | dict[str, Plain]:
-    """Write a cell for JSON: a finding with an interval is an object."""
+    """Write a table's cell for JSON: a finding with an interval is an object."""
     if not isinstance(cell, Finding):
         return cell
     if not cell.reported:

@@ -205,7 +205,7 @@ class Parts:
 
 
 def split_message(data: bytes | memoryview, limit: int) -> Parts:
-    """Take a message apart.
+    """Split a stored contribution into envelope and payload.
 
     Raises ProtocolError if it is over ``limit`` bytes, or too short for the envelopes that it
     claims to have.

@@ -22,7 +22,7 @@ from consortium.secagg.participants import CENTRE, Participants
 
 @dataclass(frozen=True)
 class Member:
-    """One party of a run, with its private keys."""
+    """One party of secure aggregation, with its private keys."""
 
     name: str
     session: KeySession

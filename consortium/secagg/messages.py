@@ -62,7 +62,7 @@ class Advertisement(Body, frozen=True, forbid_unknown_fields=True, omit_defaults
 
 
 class Keys(Body, frozen=True, forbid_unknown_fields=True):
-    """All advertisements as they were signed, in roster order, and the hub's channel."""
+    """Message of all advertisements as they were signed, in roster order, and the hub's channel."""
 
     channel: Bytes32
     advertisements: tuple[bytes, ...]
@@ -165,7 +165,7 @@ class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 class Request(Body, frozen=True, forbid_unknown_fields=True):
-    """Sites whose contributions arrived, and the other sites, both in roster order.
+    """Message to the survivors: whose contributions arrived, and whose did not, in roster order.
 
     ``manifests`` are the survivors', as they were signed: the summed vectors are fixed before any
     mask is removed.
@@ -219,7 +219,7 @@ def encode(body: Body) -> bytes:
 
 
 def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
-    """Decode a body.
+    """Decode the body of a message.
 
     Raises ProtocolError if a field is missing, unknown, or of another type or length; it names the
     ``sender``.

@@ -37,7 +37,7 @@ BRAIN = 0.2
 
 @dataclass(frozen=True)
 class MadeUpRun:
-    """Where a run belongs."""
+    """Names of a simulated run in its BIDS data set."""
 
     subject: str
     task: str
@@ -83,7 +83,7 @@ def start_derivatives(
 
 
 def require_empty(folder: Path) -> None:
-    """Refuse a folder that is not empty; raises OutputError."""
+    """Refuse a folder for simulated data that is not empty; raises OutputError."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder} is not an empty folder; remove it or choose another.")
 
@@ -169,7 +169,7 @@ def write_indented(path: Path, content: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class RealData:
-    """Where everything is."""
+    """Folders of a data set that is written from given scans."""
 
     sites: dict[str, Path]
     """Each site's BIDS data set; its images are in ``space-scanner``."""
@@ -192,7 +192,7 @@ def known_series() -> dict[str, tuple[Path, ...]]:
 def split_over_sites(
     folder: Path, images: Sequence[Path], *, sites: Sequence[str], pieces: int, task: str = "rest"
 ) -> RealData:
-    """Cut series in time and distribute the pieces to sites, in turn.
+    """Distribute pieces of real series to simulated sites, in turn.
 
     Raises DataError if an image is not 4-D, is on another grid than the first, or is too short for
     the number of pieces, or if there are fewer pieces than sites. Raises OutputError if a site's

@@ -127,7 +127,7 @@ def read_regions(path: Path, grid: Grid) -> Regions:
 def read_image(
     path: Path, what: str, *, at_home: bool = False
 ) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
-    """Read a 3-D or 4-D image of finite numbers, and its values.
+    """Read a 3-D or 4-D atlas of finite numbers, and its values.
 
     Raises DataError if it is another file, or must not leave the hospital where it was made.
 
@@ -284,7 +284,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """Named regions."""
+    """Named regions of an atlas."""
 
     labels: NDArray[np.int64]
     """Whole numbers, shape (I, J, K). 0 outside."""

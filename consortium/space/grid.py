@@ -38,7 +38,7 @@ LARGEST_CONDITION = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Voxels of a study.
+    """Voxels of a study, in the order of a column of data.
 
     Raises DataError if the mask is not 3-D or is empty, or the affine can't be inverted.
     """
@@ -114,7 +114,7 @@ class Grid:
 
 
 def study_grid(data: DataSection, folder: Path) -> Grid:
-    """Return the grid of a study's data section.
+    """Return the grid of voxels that a study's data section states.
 
     Raises DataError if the mask file is outside ``folder``, is missing or can't be used.
 

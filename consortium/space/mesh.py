@@ -51,7 +51,7 @@ STRUCTURES = {"L": "CIFTI_STRUCTURE_CORTEX_LEFT", "R": "CIFTI_STRUCTURE_CORTEX_R
 
 @dataclass(frozen=True, eq=False)
 class Hemisphere:
-    """One side of a mesh."""
+    """One hemisphere of a study's mesh."""
 
     side: Side
     coordinates: NDArray[np.float64]
@@ -75,7 +75,7 @@ class Hemisphere:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Both sides of a study's mesh."""
+    """Both hemispheres of a study's mesh."""
 
     name: str
     """As a study names it, such as ``fsaverage5``."""

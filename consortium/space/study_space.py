@@ -159,7 +159,7 @@ AnyViewSpace = ViewSpace[Any]
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Meaning of a study's numbers."""
+    """Features of a study, and the voxels on which maps are drawn."""
 
     grid: Grid
     """Voxels that images are sampled on, unless there is a mesh."""
@@ -308,7 +308,7 @@ class Space:
 
 
 def study_space(study: Study, folder: Path) -> Space:
-    """Return the space of a study.
+    """Return the features of a study, and the voxels on which its maps are drawn.
 
     Raises DataError if a file is outside ``folder``, is missing or can't be used.
 

@@ -77,7 +77,7 @@ def read_templates(
 
 
 def check_varied(maps: NDArray[np.float32], path: Path) -> None:
-    """Raise DataError if a map (D x R) is the same everywhere."""
+    """Raise DataError if a public map (D x R) is the same everywhere."""
     spread = maps.std(axis=0, dtype=np.float64)
     flat = np.flatnonzero(spread <= _LEAST_SPREAD * np.abs(maps).max(axis=0, initial=0.0))
     if len(flat):

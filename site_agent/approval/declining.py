@@ -26,7 +26,7 @@ class DeclinedStudy(NamedTuple):
 
 
 def read_declined(folder: Path) -> dict[str, DeclinedStudy]:
-    """Return the declined studies, by `Study.digest`.
+    """Return the studies that the site's staff declined, by `Study.digest`.
 
     Raises ConfigurationError if the file is damaged.
     """

@@ -107,7 +107,7 @@ def approval_digest(folder: Path, study: str) -> str:
 
 
 def digest_or_empty(path: Path | None) -> str:
-    """Return the SHA-256 of a regular file, or nothing if there is none that can be read."""
+    """Return the SHA-256 of an offered file, or nothing if none can be read."""
     if path is None:
         return ""
     try:

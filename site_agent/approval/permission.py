@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Permission:
-    """The newest approval of a study."""
+    """The site's newest approval of a study, as it is at this moment."""
 
     approval: Approval
     centres: frozenset[str]

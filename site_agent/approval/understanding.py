@@ -40,7 +40,7 @@ def store_understanding(folder: Path, study: str, found: Understanding) -> None:
 
 
 def facts_before(folder: Path, study: str) -> Mapping[str, str]:
-    """Return the stored findings of a study, by topic; nothing if it was never approved.
+    """Return a study's facts at its last approval, by topic; none if there was no approval.
 
     Parameters
     ----------

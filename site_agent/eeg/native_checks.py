@@ -58,7 +58,7 @@ def check_opened(path: Path, raw: Any, channels: int) -> None:
 
 
 def check_part(path: Path, name: str) -> None:
-    """Refuse a part of a recording that is named as another participant's.
+    """Refuse a part of an EEG recording that is named as another participant's.
 
     A header that was copied from another folder would count that participant twice. A part whose
     name has no participant is accepted.

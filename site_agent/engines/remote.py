@@ -33,7 +33,7 @@ class LostError(Exception):
 
 
 class Workers(Protocol):
-    """Other processes that answer calls."""
+    """Other processes of a site that answer calls."""
 
     @property
     def count(self) -> int:

@@ -20,7 +20,7 @@ from site_agent.layout import PINNED
 
 @dataclass(frozen=True)
 class PinnedConsortium:
-    """A pinned consortium."""
+    """The consortium that a site joined, with its pinned keys."""
 
     centre: bytes
     """Public key, 32 bytes."""

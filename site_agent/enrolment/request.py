@@ -73,7 +73,7 @@ def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]
 
 
 def earlier_key(folder: Path) -> bytes | None:
-    """Return the public key before the last change, as long as ``keys.old`` is kept.
+    """Return a site's public key before its last change, as long as ``keys.old`` is kept.
 
     Raises ConfigurationError if the file can't be used.
     """

@@ -164,7 +164,7 @@ def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vec
 
 
 def connectivity(courses: Courses) -> Vector:
-    """Return Fisher's z of the correlation of every two courses (R x T), shape (R(R - 1)/2,).
+    """Return a participant's connectivity: Fisher's z of every two courses (R x T).
 
     Raises DataError if a course does not vary.
     """

@@ -71,7 +71,7 @@ class TooFewLeftError(DataError):
 def preprocess_person(
     subject: Subject, data: DataSection, target: Target, unit: Unit = "subject"
 ) -> Block:
-    """Load one participant.
+    """Load one participant's files as a preprocessed block.
 
     Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on its
     own. Runs are then concatenated, averaged over the regions if there are any, and standardized
@@ -331,7 +331,7 @@ OUTLIERS = ("motion_outlier*", "non_steady_state_outlier*")
 
 
 def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray[np.float64]:
-    """Read confounds as a matrix.
+    """Read a run's confounds as a matrix.
 
     Raises DataError if a column or a line is missing, or a value after the first line is not a
     number.
@@ -409,7 +409,7 @@ def to_prepare(target: Target, length: int) -> int:
 
 
 def to_sum(features: int, lengths: Sequence[int], shape: tuple[int, ...]) -> int:
-    """Return the bytes to sum over a chunk of participants, whose sum has a shape."""
+    """Return the memory that sums over a chunk of participants' series need, in bytes."""
     longest = max(lengths, default=0)
     return _SUMMED * features * longest + _PARTS * math.prod(shape) + _SMALL
 

@@ -56,7 +56,7 @@ Block = NDArray[np.float32]
 
 
 class SiteDataset:
-    """A site's data; fits `consortium.algorithms.base.SiteData`.
+    """A site's image series as blocks; fits `consortium.algorithms.base.SiteData`.
 
     Nothing is read when it is made. Counting reads headers; a block is preprocessed when it is
     first asked for, and comes from the cache later.
@@ -460,7 +460,7 @@ class PersonBlocks:
 
 
 def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
-    """Load blocks into the cache."""
+    """Load participants' blocks into the cache of preprocessed data."""
     for people in kinds:
         for _ in people.blocks():
             pass
@@ -491,7 +491,7 @@ def left_out_for(subject: Subject, error: DataError) -> SkippedPerson:
 
 
 def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:
-    """Compute one chunk's part of a sum."""
+    """Compute the part of one chunk of participants in a sum over image series."""
     people, beside = chunk
     blocks = people.blocks()
     return part(blocks if beside is None else zip(blocks, beside, strict=True))

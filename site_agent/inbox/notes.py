@@ -22,7 +22,7 @@ class Note(NamedTuple):
 
 
 def read_notes(folder: Path) -> dict[str, Note]:
-    """Return the notes by study.
+    """Return the staff's notes on studies, by study.
 
     Raises ConfigurationError if the file is damaged: a new note would replace it.
     """

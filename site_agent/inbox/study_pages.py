@@ -154,7 +154,7 @@ def ask_withdrawal(office: Office, request: Request) -> Response:
 
 
 def withdraw_study(office: Office, request: Request) -> Response:
-    """Withdraw an approval."""
+    """Withdraw an approval from a page of the inbox."""
     name = request.path_params["study"]
     shown = field_of(request, "shown")
 
@@ -207,7 +207,7 @@ def decline_study(office: Office, request: Request) -> Response:
 
 
 def keep_note(office: Office, request: Request) -> Response:
-    """Store the note on a study."""
+    """Store the staff's note on a study from a page of the inbox."""
     ident = request.path_params["ident"]
     _, offer = find_offer(office.folder, ident)
     if offer.study is None:

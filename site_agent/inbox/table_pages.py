@@ -68,7 +68,7 @@ def ask_return(office: Office, request: Request) -> Response:
 
 
 def remove_left_out(office: Office, request: Request) -> Response:
-    """Let a participant take part again."""
+    """Remove a participant from the left-out table, from a page of the inbox."""
     still = unchanged(office.folder, field_of(request, "shown"))
     participant = field_of(request, "participant")
     trouble = remove_row(office.folder, participant, office.now(), still)

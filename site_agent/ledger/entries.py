@@ -13,7 +13,7 @@ START = "0" * 64
 
 @dataclass(frozen=True)
 class Charge:
-    """Privacy loss of one round."""
+    """Line of a ledger: the privacy loss of one round."""
 
     dataset: str
     """Name of the data set in the ledger."""
@@ -83,7 +83,7 @@ class LedgerEntry:
 
 
 def standing_reservations(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
-    """Return the reservations that count: those that no later line made void."""
+    """Return the ledger's reservations that count: those that no later line made void."""
     lines = list(entries)
     void = {line.charge for line in lines if line.event == "void"}
     return [line for line in lines if line.event == "reserve" and line.charge not in void]

@@ -28,7 +28,7 @@ Account = tuple[str, str, str]
 
 
 class OneStudy(NamedTuple):
-    """A study's account at a site, over all its runs."""
+    """A study's account in a site's ledger, over all its runs."""
 
     study: str
     """Name of the study."""
@@ -254,7 +254,7 @@ def no_run_left(study: str, runs: float) -> PrivacyError:
 
 
 def check_loss(charge: Charge) -> None:
-    """Raise BudgetError if a charge's μ is not a finite number of at least 0."""
+    """Raise BudgetError if a ledger's charge has a μ that is not a finite number of at least 0."""
     if not 0.0 <= charge.mu < math.inf:
         raise BudgetError(
             f"μ = {charge.mu} is not a privacy loss. Ask the coordinator of the study."

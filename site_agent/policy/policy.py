@@ -62,7 +62,7 @@ ClockTime = Annotated[time, BeforeValidator(_clock), PlainSerializer(lambda t: f
 
 
 class Window(FrozenModel):
-    """Period on given days, from one time of day to the next occurrence of another."""
+    """Period in which a policy allows runs: days, from one time of day to the next of another."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -130,7 +130,7 @@ def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Allowance(FrozenModel):
-    """Largest privacy loss of data in one unit of privacy."""
+    """A policy's largest privacy loss of data in one unit of privacy."""
 
     study: float = Field(gt=0, le=100)
     """Largest ε that one study may cost, all its runs together."""

@@ -53,7 +53,7 @@ class Question:
 
 @dataclass
 class Checks:
-    """A site as the checker of a run."""
+    """A site as the checker of a run's releases."""
 
     site: Site
     joined: JoinedRun

@@ -68,7 +68,7 @@ def gain_influence(length: float, trust: float) -> float:
 
 
 def solvable(length: float, curvature: float, radius: float) -> bool:
-    """Return whether double precision is enough for the charged precision."""
+    """Return whether double precision is enough for the precision that `admm` charges."""
     if not all(1 / LARGEST <= size <= LARGEST for size in (length, curvature, radius)):
         return False
     steep = length * (length / curvature)
@@ -102,7 +102,7 @@ class _Course:
 
 
 class Admm(AnalysisPlan[AdmmParameters]):
-    """As many releases of each site's model as rounds; IPP: fewer, with one number before each.
+    """Plan of `admm`: a release of every model in each round. IPP: fewer, a number before each.
 
     Raises StudyError if target or graph don't fit the study, or the costs are too flat or steep to
     be solved.
@@ -300,7 +300,7 @@ FILLED = 0.5
 
 
 def assumed_labels(plan: Admm, generator: np.random.Generator) -> Classes:
-    """Draw participants as the study assumes them."""
+    """Draw participants with labels as a study of `admm` assumes them, for its forecast."""
     entries = plan.shape.features - 1
     means = class_means(float(plan.parameters.detect or 0.5), 2, entries, generator)
     spread = plan.parameters.bound * math.sqrt(FILLED / entries)
@@ -308,7 +308,7 @@ def assumed_labels(plan: Admm, generator: np.random.Generator) -> Classes:
 
 
 def with_label(plan: Admm, entries: Array, kinds: Array) -> Array:
-    """Return a site's table, with the label in its place."""
+    """Return a site's table of participants with the label in its place, for `admm`'s forecast."""
     return np.insert(entries, plan.target, np.where(kinds > 0, 1.0, -1.0), axis=0)
 
 

@@ -47,7 +47,7 @@ def study_edges(
 
 
 def neighbours(edges: Sequence[Edge], count: int) -> tuple[tuple[int, ...], ...]:
-    """Return each site's neighbours, in order."""
+    """Return each site's neighbours in the graph of `admm`, in order."""
     found: list[list[int]] = [[] for _ in range(count)]
     for one, other in edges:
         found[one].append(other)

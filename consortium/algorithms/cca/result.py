@@ -111,7 +111,7 @@ _NOISY = 0.35
 
 
 def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: Cca) -> Result:
-    """Solve, and return everything in the features' own units.
+    """Solve for canonical pairs, and return everything in the features' own units.
 
     Returns
     -------

@@ -26,7 +26,7 @@ _WHOLE = 1.999  # width from which an interval counts as all of -1 to 1, and the
 
 
 def pool_sites(plan: Coordinate, release: Release) -> Release:
-    """Put the answers of single sites together, if they were released one by one.
+    """Combine the answers of single sites to `coordinate`, if they were released one by one.
 
     All sites' noise is equal once their answers are weighted by size, and `Release.deviation` is
     that of the noisiest, the smallest.

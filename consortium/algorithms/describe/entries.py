@@ -69,7 +69,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class DescribedColumns:
-    """Variables to describe, and the groups."""
+    """Columns that `describe` counts and summarizes, and its groups."""
 
     groups: Variable | None
     variables: tuple[Variable, ...]

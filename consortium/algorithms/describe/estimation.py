@@ -113,7 +113,7 @@ def estimate_moments(
 
 
 def present(counts: Counts, variable: Variable, cells: Array) -> Array:
-    """Return the number of participants of each row who have a value; at least 1."""
+    """Return the number of described participants of each row with a value; at least 1."""
     missing = cells[:, -1] if variable.gaps else 0.0
     return np.asarray(np.maximum(counts.persons - missing, 1.0))
 

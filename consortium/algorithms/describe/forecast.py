@@ -65,7 +65,7 @@ def expect(plan: Describe) -> tuple[Expectation, ...]:
 
 
 def foretell(plan: Describe) -> Table | None:
-    """Return the forecast for each group."""
+    """Return the forecast of a description's noise for each group."""
     if not plan.averaged:
         return None
     means = forecast_mean_noise(plan)

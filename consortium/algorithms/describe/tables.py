@@ -81,7 +81,7 @@ def bins_table(plan: Describe, counts: Counts, critical: float) -> Table:
 
 
 def survival_table(plan: Describe, curves: Sequence[tuple[Variable, list[Survival]]]) -> Table:
-    """Return the curves of all groups."""
+    """Return the table of the survival curves of all groups."""
     rows = list[Row]()
     for variable, groups in curves:
         for place, time in enumerate(variable.edges[1:].tolist()):

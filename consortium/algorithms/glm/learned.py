@@ -37,7 +37,7 @@ _MOST_TOTAL = 100.0  # relative to the usual variance
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Learned values that later rounds use."""
+    """Values from the first rounds of `glm` that later rounds use."""
 
     norms: LearnedNorms
     location: Array

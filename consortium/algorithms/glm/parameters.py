@@ -67,7 +67,7 @@ class Norms(FrozenModel):
 
 
 class CovariateNorm(FrozenModel):
-    """Public knowledge of a covariate, in the column's unit."""
+    """Public norm of a covariate of `glm`, in the column's unit."""
 
     mean: Location
     """Usual mean among participants."""

@@ -60,7 +60,7 @@ _RATIO = 2.0  # largest assumed standard deviation of the smaller group divided 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Forecast precision of a study."""
+    """Forecast precision of a study of `glm`."""
 
     error: float
     """Expected standard error of an effect, in the outcomes' standard deviations within groups and
@@ -295,7 +295,7 @@ def _enough(plan: Glm, found: Forecast) -> float:
 
 
 def why_hopeless(plan: Glm, found: Forecast) -> str:
-    """Return why a study is hopeless, and which changes would be enough; empty if it is not."""
+    """Return why a study of `glm` is hopeless, and which changes would be enough; or ''."""
     asked = plan.parameters.detect
     kept = found.kept
     reasons = []

@@ -45,7 +45,7 @@ _MORE = 1.25
 
 @dataclass(frozen=True, eq=False)
 class GroupRelease:
-    """A release of group ICA."""
+    """A released mean projector of group ICA, with its noise."""
 
     matrix: Array
     """Shape (d, d)."""
@@ -116,7 +116,7 @@ class GroupRelease:
 
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """What became of a release."""
+    """Networks into which a release of group ICA was separated, with their tests."""
 
     directions: NoisyDirections
     networks: Networks | None

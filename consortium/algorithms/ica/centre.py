@@ -301,7 +301,7 @@ def _is_within(subspace: Result, weights: Array) -> tuple[bool, ...]:
 
 
 def components_table(found: tuple[bool, ...]) -> Table:
-    """Tabulate which components were found."""
+    """Tabulate which components of `ica` were found."""
     rows = [(k, "found" if each else "not found") for k, each in enumerate(found, 1)]
     return Table(
         "A component is found if at least half of it is in directions that exceed noise, chance "

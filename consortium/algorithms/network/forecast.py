@@ -73,7 +73,7 @@ def assumed_classes(plan: Network, generator: np.random.Generator) -> Classes:
 
 
 def with_target(plan: Network, entries: Array, kinds: Array) -> Array:
-    """Return a site's table, with the target in its place."""
+    """Return a site's table of participants with the class in its place, for a forecast."""
     if plan.classes == 1:
         target = np.where(kinds > 0, 1.0, -1.0)[None]
     else:

@@ -65,7 +65,7 @@ _NAME = "part of the leading directions' energy"
 
 
 class Pca(AnalysisPlan[PcaParameters]):
-    """One release of D(D+1)/2 numbers, a few of D K, or one of d(d+1)/2 and a small one.
+    """Plan of `pca`: one release of D(D+1)/2 numbers, a few of D K, or d(d+1)/2 and a small one.
 
     Attributes
     ----------

@@ -186,7 +186,7 @@ def make_result(
     together: Finding,
     found: tuple[bool, ...],
 ) -> Result:
-    """Make the result of a PCA, for any solver.
+    """Make the result of a PCA from its release, for any solver.
 
     Parameters
     ----------

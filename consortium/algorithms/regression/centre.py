@@ -313,7 +313,7 @@ class Regression(AnalysisPlan[RegressionParameters]):
 def model_of(
     parameters: RegressionParameters, several: Array, fit: Fit, share: ExplainedShare | None
 ) -> Model:
-    """Turn least squares into the model.
+    """Return the linear or logistic model that a least-squares fit gives.
 
     Minimizing c20 s² + c11 s y + c10 s over b and w gives w = -c11 / (2 c20) times least squares,
     and constants that are moved by -c10 / (2 c20).

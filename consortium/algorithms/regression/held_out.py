@@ -88,7 +88,7 @@ def over_training(plan: Regression, release: Release, training: Release) -> Rele
 
 @dataclass(frozen=True, eq=False)
 class ScoreModel:
-    """How a participant's score is computed, and its bins."""
+    """How a held-out participant's score is computed, and its bins."""
 
     slopes: Array
     """Of all explanatory entries, length P."""

@@ -1,4 +1,4 @@
-"""Sampling variance of a coefficient over that with equal residual variances.
+"""How much larger a coefficient's sampling variance is than with equal residual variances.
 
 The sampling error of a coefficient is the mean over participants of aᵀz r, r = qᵀz the residual.
 Its variance is E[(aᵀz)² r²]/n for any residuals (White 1980), and E[(aᵀz)²] E[r²]/n only if all

@@ -40,7 +40,7 @@ class _Painted:
 
 
 def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetworks) -> Result:
-    """Make the result from the releases.
+    """Return the result of networks by templates, from its releases.
 
     Returns
     -------

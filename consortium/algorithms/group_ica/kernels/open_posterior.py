@@ -62,7 +62,7 @@ LEAST_PART = 1.0 / 3.0
 
 @dataclass(frozen=True, eq=False)
 class OpenMean:
-    """Mean projector of an open cohort."""
+    """Mean projector of an open cohort, which has no noise."""
 
     matrix: Array
     """F, shape (d, d)."""
@@ -311,7 +311,7 @@ def _take_whole(
 
 @dataclass(frozen=True, eq=False)
 class EntryErrors:
-    """Errors of a symmetric matrix whose entries in some basis have unequal standard deviations."""
+    """Unequal standard deviations of a projector's entries, in some basis."""
 
     vectors: Array
     """The basis, orthonormal columns, shape (d, d)."""

@@ -30,7 +30,7 @@ _CHUNK = 8192  # columns that stay in the processor's cache
 
 
 def tanh_score(sources: Array) -> Array:
-    """Return ψ(z) = tanh z."""
+    """Return the infomax score ψ(z) = tanh z of sources z."""
     score: Array = np.tanh(sources)
     return score
 
@@ -58,7 +58,7 @@ def antisymmetric_part(matrix: Array) -> Array:
 
 
 def skew_matrix(coordinates: Array, size: int) -> Array:
-    """Return the antisymmetric matrix with ``coordinates`` above the diagonal."""
+    """Return a rotation's antisymmetric matrix with ``coordinates`` above the diagonal."""
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size, 1)] = coordinates
     whole: Array = matrix - matrix.T
@@ -155,7 +155,7 @@ def _scored(
 
 
 def unmix_alone(matrix: Array, people: Array) -> Array:
-    """Return W x of n subjects (n x R x T), each in a product of its own.
+    """Return the sources W x of n subjects (n x R x T), each in a product of its own.
 
     The rounding of a column by BLAS depends on its place among others, and with an unmixing whose
     terms cancel only this rounding remains: a scan that is one volume shorter would change the

@@ -24,7 +24,7 @@ def parameter_count(sizes: Sequence[int]) -> int:
 
 
 def layers(parameters: Array, sizes: Sequence[int]) -> list[Array]:
-    """Return views of a flat vector, one (bias | weights) matrix D_l x (1 + D_{l-1}) a layer."""
+    """Return views of a classifier's flat vector, a matrix (bias | weights) for each layer."""
     found = []
     start = 0
     for before, units in pairwise(sizes):

@@ -29,7 +29,7 @@ _REACH = 50.0  # deviations; an end further away is as good as none
 
 @dataclass(frozen=True)
 class Bulk:
-    """The bulk of a spectrum."""
+    """The bulk of a released spectrum: eigenvalues that noise and chance explain."""
 
     middle: float
     """Median of the eigenvalues."""

@@ -21,7 +21,7 @@ _GRID = np.linspace(0.0, 1.0, 2001)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number between 0 and 1 with its interval."""
+    """An AUC with its interval."""
 
     value: float
     """Corrected for the bias by the noise."""

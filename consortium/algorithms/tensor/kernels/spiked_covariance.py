@@ -9,7 +9,7 @@ from consortium.base.array import Array
 
 @dataclass(frozen=True)
 class Whitening:
-    """W = U d^(-1/2), with U the leading eigenvectors (D x K) and d their eigenvalues."""
+    """Whitening of noisy second moments: W = U d^(-1/2), U (D x K), d their eigenvalues."""
 
     vectors: Array
     values: Array
