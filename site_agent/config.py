@@ -24,7 +24,7 @@ _TITLE = (
 
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LEAST_MEMORY = 10**8
-_PROCESS = 150 * 10**6  # bytes that a process takes beside its scans
+_PROCESS = 150 * 10**6  # bytes that a process needs in addition to its scans
 
 
 def _bytes_of(memory: str) -> int:

@@ -49,9 +49,9 @@ class PlannedRelease:
     neighbours: tuple[tuple[int, ...], ...] = ()
 
     @property
-    def beside(self) -> float:
+    def count_weight(self) -> float:
         """Return c of the bound; 0 among neighbours, whose answers are not sums over units."""
-        return 0.0 if self.neighbours else self.bound.beside
+        return 0.0 if self.neighbours else self.bound.count_weight
 
     def round_deviation(self, shape: Shape) -> float:
         """Return the standard deviation of the noise in an entry of one round.

@@ -51,7 +51,7 @@ class WrittenRefit:
 
 
 def usual_folder(output: Path) -> Path:
-    """Return the folder of a run's refits: beside the run's, which `verify` compares."""
+    """Return the folder of a run's refits: next to the run's, which `verify` compares."""
     return output.resolve().with_name(f"{output.resolve().name}-refits")
 
 

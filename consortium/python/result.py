@@ -352,8 +352,8 @@ class StudyResult:
         """Return standard errors of the maps of an image, if they were released with it."""
         front, _, end = key.partition("_desc-")
         description = end.rpartition("_")[0]
-        beside = f"{front}{_ERRORS}_desc-{description}_statmap"
-        return self.images[beside].image if beside in self.images else None
+        errors = f"{front}{_ERRORS}_desc-{description}_statmap"
+        return self.images[errors].image if errors in self.images else None
 
     @property
     def components_key(self) -> str:

@@ -121,8 +121,8 @@ def publish(
 def _parsed(study: Study | str | Path) -> tuple[Study, Path]:
     if isinstance(study, str | Path):
         return load_study(study), Path(study).parent
-    beside = [study.data.mask if study.data.mask != TEMPLATE else None, study.data.atlas]
-    files = [name for name in (*beside, *study.map_files) if name]
+    named = [study.data.mask if study.data.mask != TEMPLATE else None, study.data.atlas]
+    files = [name for name in (*named, *study.map_files) if name]
     if files:
         raise StudyError(
             f"The study names {files[0]}, which is stored next to its file; give the file's path "

@@ -319,11 +319,11 @@ def _frame(axes: Any, shape: NDArray[np.floating]) -> None:
 
 def _scale(figure: Figure, threshold: float, top: float, units: str) -> None:
     """Draw the colour bar, grey where nothing is drawn, with the unit above it."""
-    beside = figure.add_axes((0.93, 0.15, 0.015, 0.7))
-    figure.colorbar(ScalarMappable(Normalize(-top, top), colormaps[PALETTE]), cax=beside)
-    beside.axhspan(-threshold, threshold, color=str(_GREY))
-    tick_evenly(beside, top, units)
-    beside.tick_params(labelsize=7)
+    bar = figure.add_axes((0.93, 0.15, 0.015, 0.7))
+    figure.colorbar(ScalarMappable(Normalize(-top, top), colormaps[PALETTE]), cax=bar)
+    bar.axhspan(-threshold, threshold, color=str(_GREY))
+    tick_evenly(bar, top, units)
+    bar.tick_params(labelsize=7)
 
 
 def _draw(

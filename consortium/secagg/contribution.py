@@ -74,10 +74,10 @@ class SealedVectors:
         clear: bool = False,
     ) -> None:
         self._opened = None if opened is None else packing.pack(opened, bits).data
-        beside = 0 if self._opened is None else len(self._opened)
+        opened_bytes = 0 if self._opened is None else len(self._opened)
         dtype = packing.ring_type(bits)
         packed = packing.packed_bytes(entries, bits)
-        limit = messages.Limits.contribution(packed + beside, len(heard))
+        limit = messages.Limits.contribution(packed + opened_bytes, len(heard))
         plain = entries * dtype.itemsize
         self._room = np.empty(max(limit, plain), dtype=np.uint8)
         self._bits = bits

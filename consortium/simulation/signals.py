@@ -219,10 +219,10 @@ def _smoother(mask: NDArray[np.bool_]) -> Any:
     matrix = sparse.eye_array(np.count_nonzero(mask), dtype=np.float32, format="csr")
     for axis in range(3):
         for shift in (-1, 1):
-            beside = np.roll(index, shift, axis)[1:-1, 1:-1, 1:-1][mask]
-            rows = np.flatnonzero(beside >= 0)
+            neighbour = np.roll(index, shift, axis)[1:-1, 1:-1, 1:-1][mask]
+            rows = np.flatnonzero(neighbour >= 0)
             half = np.full(len(rows), 0.5, dtype=np.float32)
-            matrix = matrix + sparse.csr_array((half, (rows, beside[rows])), shape=matrix.shape)
+            matrix = matrix + sparse.csr_array((half, (rows, neighbour[rows])), shape=matrix.shape)
     norms = np.sqrt(matrix.multiply(matrix).sum(axis=1))
     return sparse.diags_array(1.0 / norms, dtype=np.float32) @ matrix
 

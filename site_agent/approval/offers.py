@@ -119,8 +119,8 @@ def digest_or_empty(path: Path | None) -> str:
 def _study_files(folder: Path) -> Iterator[Path]:
     top = folder / STUDIES
     for path in sorted([*top.glob("*.yaml"), *top.glob("*/*.yaml")]):
-        beside = (path, path.with_name(ROSTER), top / ROSTER, signature_path(path))
-        if any(each.exists() and not each.is_file() for each in beside):
+        needed = (path, path.with_name(ROSTER), top / ROSTER, signature_path(path))
+        if any(each.exists() and not each.is_file() for each in needed):
             continue  # a pipe would never be read
         if path.name != ROSTER and not path.name.endswith(_REQUEST):
             yield path
@@ -137,8 +137,8 @@ def _require_printable(path: Path) -> None:
 
 
 def _offer(site: SiteFolder, path: Path, declined: Mapping[str, DeclinedStudy]) -> Offer:
-    beside = path.with_name(ROSTER)
-    roster = beside if beside.exists() else site.path / STUDIES / ROSTER
+    next_to_it = path.with_name(ROSTER)
+    roster = next_to_it if next_to_it.exists() else site.path / STUDIES / ROSTER
     place = str(path.relative_to(site.path))
     ident = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     papers = None

@@ -74,6 +74,7 @@ def changes(facts: tuple[Fact, ...], before: Mapping[str, str]) -> Iterator[str]
 
 
 def _stored(folder: Path) -> dict[str, object]:
+    """Return the stored facts; none if the file is damaged, as they serve only for comparison."""
     try:
         found = json.loads(text_of(folder / UNDERSTOOD))
     except (*DAMAGED, DataError):

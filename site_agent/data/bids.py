@@ -314,5 +314,5 @@ def _confounds(bold: Path, home: _Home | None) -> Path | None:
         for path in tables:
             if path.name.endswith(f"_{suffix}.tsv") and _with_reconstruction(path) == recording:
                 return path
-    beside = bold.with_name(f"{stem_of(bold)}_confounds.tsv")
-    return beside if exists(beside) else None
+    confounds = bold.with_name(f"{stem_of(bold)}_confounds.tsv")
+    return confounds if exists(confounds) else None

@@ -216,7 +216,7 @@ class SiteDataset:
         part: Part,
         shape: tuple[int, ...],
         resolution: Resolution,
-        beside: Sequence[Any] | None,
+        companions: Sequence[Any] | None,
     ) -> Iterator[NDArray[Any]]:
         """Yield the sums of fixed chunks of participants, in order, computed on the engine.
 
@@ -224,7 +224,7 @@ class SiteDataset:
         """
         people = self._people(resolution)
         work = (
-            (people[chunk], None if beside is None else beside[chunk])
+            (people[chunk], None if companions is None else companions[chunk])
             for chunk in chunks(len(self.lengths))
         )
         features = people.target.features
@@ -492,9 +492,9 @@ def left_out_for(subject: Subject, error: DataError) -> SkippedPerson:
 
 def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:
     """Compute the part of one chunk of participants in a sum over image series."""
-    people, beside = chunk
+    people, companions = chunk
     blocks = people.blocks()
-    return part(blocks if beside is None else zip(blocks, beside, strict=True))
+    return part(blocks if companions is None else zip(blocks, companions, strict=True))
 
 
 def reduced_by(basis: Block, people: PersonBlocks) -> Block:

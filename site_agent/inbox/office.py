@@ -136,11 +136,14 @@ def digest_of(folder: Path) -> str:
     return hashlib.sha256("|".join(parts).encode()).hexdigest()
 
 
-def unchanged(folder: Path, shown: str) -> Callable[[], None]:
-    """Return a check that these files did not change since the inbox showed them."""
+def unchanged(digest: Callable[[], str], shown: str) -> Callable[[], None]:
+    """Return a check that a digest is still the one that a page of the inbox showed.
+
+    The check raises ConfigurationError if it is not.
+    """
 
     def still() -> None:
-        if digest_of(folder) != shown:
+        if digest() != shown:
             raise ConfigurationError(CHANGED)
 
     return still

@@ -25,7 +25,7 @@ from site_agent.approval.offers import Offer, approval_digest, state_digest
 from site_agent.approval.withdrawal import take_back
 from site_agent.inbox.checks import StudyCheck
 from site_agent.inbox.notes import MOST_NOTE, read_notes, write_note
-from site_agent.inbox.office import CHANGED, Office, field_of, find_offer, form_of
+from site_agent.inbox.office import CHANGED, Office, field_of, find_offer, form_of, unchanged
 from site_agent.layout import STUDIES
 from site_agent.ledger.ledger import UNITS, accounts
 from site_agent.page.course import Course, Row, approved, ledger_course
@@ -128,11 +128,7 @@ def approve_study(office: Office, request: Request) -> Response:
     still = partial(_require_unchanged, office, request, check)
     today = office.now().date()
     approval, trouble = approve_inspected(office.folder, found, terms, today, still=still)
-    return office.done(
-        request,
-        f"Approved: {approval_line(approval)}.",
-        not_informed(trouble) if trouble else "",
-    )
+    return _decided(office, request, f"Approved: {approval_line(approval)}.", trouble)
 
 
 def ask_withdrawal(office: Office, request: Request) -> Response:
@@ -156,18 +152,10 @@ def ask_withdrawal(office: Office, request: Request) -> Response:
 def withdraw_study(office: Office, request: Request) -> Response:
     """Withdraw an approval from a page of the inbox."""
     name = request.path_params["study"]
-    shown = field_of(request, "shown")
-
-    def still() -> None:
-        if approval_digest(office.folder, name) != shown:
-            raise ConfigurationError(CHANGED)
-
+    digest = partial(approval_digest, office.folder, name)
+    still = unchanged(digest, field_of(request, "shown"))
     trouble = take_back(office.folder, name, office.now().date(), still)
-    return office.done(
-        request,
-        f"Withdrawn: {name} is no longer approved.",
-        not_informed(trouble) if trouble else "",
-    )
+    return _decided(office, request, f"Withdrawn: {name} is no longer approved.", trouble)
 
 
 def ask_declining(office: Office, request: Request) -> Response:
@@ -192,18 +180,10 @@ def decline_study(office: Office, request: Request) -> Response:
     papers = offer.papers
     if papers is None:
         raise StudyError(offer.trouble)
-    shown = field_of(request, "shown")
-
-    def still() -> None:
-        if state_digest(site, papers) != shown:
-            raise ConfigurationError(CHANGED)
-
+    still = unchanged(partial(state_digest, site, papers), field_of(request, "shown"))
     trouble = say_no(office.folder, papers, office.now().date(), still)
-    return office.done(
-        request,
-        f"Declined: {papers.signed.study.study} is not approved.",
-        not_informed(trouble) if trouble else "",
-    )
+    name = papers.signed.study.study
+    return _decided(office, request, f"Declined: {name} is not approved.", trouble)
 
 
 def keep_note(office: Office, request: Request) -> Response:
@@ -217,6 +197,13 @@ def keep_note(office: Office, request: Request) -> Response:
     )
     write_note(office.folder, offer.study.study, text, office.now(), before=before)
     return RedirectResponse(f"{office.door.base}study/{ident}#note", 303)
+
+
+def _decided(
+    office: Office, request: Request, sentence: str, trouble: ConsortiumError | None
+) -> Response:
+    """Show that a decision was made, and whether the coordinator could not be informed."""
+    return office.done(request, sentence, not_informed(trouble) if trouble else "")
 
 
 def _next_look(office: Office, ident: str) -> str:

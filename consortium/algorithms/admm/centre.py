@@ -246,7 +246,7 @@ class Admm(AnalysisPlan[AdmmParameters]):
 
     @property
     def _degrees(self) -> Array:
-        return np.array([len(beside) for beside in self.neighbours])
+        return np.array([len(adjacent) for adjacent in self.neighbours])
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the accuracy on new participants for an assumed effect, and the threshold.

@@ -82,11 +82,11 @@ def _indices(sites: Sequence[str], pair: tuple[str, str]) -> Edge:
 
 
 def _check_connected(edges: Sequence[Edge], names: Sequence[str]) -> None:
-    beside = neighbours(edges, len(names))
+    adjacent = neighbours(edges, len(names))
     reached = {0}
     waiting = [0]
     while waiting:
-        new = set(beside[waiting.pop()]) - reached
+        new = set(adjacent[waiting.pop()]) - reached
         reached |= new
         waiting += new
     lost = [name for index, name in enumerate(names) if index not in reached]

@@ -165,6 +165,8 @@ def update_forecast(plan: Glm, learned: Learned, centring: Centring) -> Forecast
     if balance and not plan.columns.slope:  # a slope's weights are clipped and seldom sum to 0
         noise = (2 * clipping.reach * design.noise) ** 2 / BALANCE_SHARE
         kept = float(shrinkage_factor(balance, noise))
+        # For a study whose weights balance (b = 0), the mean of `squared_balance` over the noise of
+        # variance σ² = π² (1 - k)/k is k² σ² + π² (1 - k) = π² (1 - k²).
         balance *= 1 - kept**2
     noise = (2 * clipping.reach * clipping.norm * design.noise) ** 2 * design.root
     total = max(learned.total / _TOTAL_OFF, 1.0)

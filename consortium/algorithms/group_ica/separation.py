@@ -209,7 +209,12 @@ def _significant(
     way: SeparationMethod,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Return which reliable components exceed both nulls, or white noise without places."""
+    """Return which reliable components are stronger than their null models explain.
+
+    If the study has places, the null models are smooth participants without networks, with even and
+    with local smoothness (`beyond_smooth`). Otherwise it is participants of white noise. With
+    FastICA, a component must also be less Gaussian than a separation of chance finds.
+    """
     weights = networks.weights
     matrix = released.matrix
     draws = NullDraws(way, directions.count, generator)

@@ -48,8 +48,8 @@ UNKNOWN_SITES = (
 )
 
 
-class Network(AnalysisPlan[NetworkParameters]):
-    """As many releases as rounds, of one number for each weight and bias, and one of accuracy.
+class NeuralNetwork(AnalysisPlan[NetworkParameters]):
+    """Plan of `network`: a release of all weights and biases by round, and one of accuracy.
 
     Raises StudyError if target or units don't fit the study.
     """

@@ -148,8 +148,18 @@ class _Whole:
         return self.total - 2.0 * _QUANTILE * self.level * math.sqrt(self.size) <= 0
 
 
-def significant_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
-    """Return K leading directions of the mean projector (d x K), the found ones, and the limit."""
+def leading_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
+    """Return the K leading directions of a released mean projector, and how many exceed the noise.
+
+    Returns
+    -------
+    directions : array, shape (d, K)
+        All K directions, the strongest first, whether or not they exceed the noise.
+    found : int
+        Number of the first directions whose eigenvalues exceed the limit.
+    limit : float
+        Largest eigenvalue that noise explains.
+    """
     matrix = unpack_symmetric(release.values)
     seen = directions_of_mean(matrix, release.deviation, size, persons, size)
     vectors = eigh(matrix, subset_by_index=(len(matrix) - size, len(matrix) - 1))[1]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothNull,
     SmoothRelease,
-    beside,
+    orthogonal_to,
     strengths_of,
 )
 from consortium.base.array import Array
@@ -119,7 +119,7 @@ def beyond_smooth(
         null = release.uneven(weights[:, networks]) if networks.any() else release.local
         if null is None:
             return networks | left
-        others = beside(weights[:, networks])
+        others = orthogonal_to(weights[:, networks])
         matrix = others @ release.matrix @ others
         maps = others @ weights
         left = left & (np.square(maps).sum(axis=0) > _OWN * np.square(weights).sum(axis=0))
