@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from consortium.algorithms import coverage
 from consortium.algorithms.average_parameters import AverageParameters
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
-from consortium.algorithms.findings import Cell, Finding, ImageSet, State
+from consortium.algorithms.findings import Cell, Finding, ImageSet
 from consortium.base.formatting import count
 from consortium.kernels.entry_variances import entry_variances
 from consortium.kernels.noisy_shares import EstimatedShares
@@ -189,10 +189,10 @@ def _table(parameters: AverageParameters, shape: Shape, estimated: Estimated) ->
     for place, name in enumerate(shape.entry_names[:MOST_ROWS]):
         mean = float(estimated.means[place])
         apart = float(half[place])
-        state: State = "found" if estimated.found[place] else "not found"
-        if estimated.withheld[place]:
-            state = "withheld"
-        cell = Finding(mean, mean - apart, mean + apart, state)
+        cell = Finding()
+        if not estimated.withheld[place]:
+            found = bool(estimated.found[place])
+            cell = Finding(mean, mean - apart, mean + apart, "found" if found else "not found")
         share = () if estimated.shares is None else (float(estimated.shares.values[place]),)
         rows.append((*name, cell, *share))
     percent = f"{100 * parameters.confidence:g}"

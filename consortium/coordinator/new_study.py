@@ -131,7 +131,7 @@ def new_study(
     """Write a commented first study file from the coordinator's answers.
 
     Raises StudyError if the file exists, an answer is missing or not used by this draft, or the
-    answers make no valid study; nothing is written then. Raises OutputError if the file can't be
+    answers make no valid study. Nothing is written then. Raises OutputError if the file can't be
     written.
 
     Parameters

@@ -111,7 +111,7 @@ class Mechanism:
     depends on the number of units."""
     counted: float = 0.0
     """c, the weight of a unit in the last entries, where each site counts its units in an entry of
-    its own; 0 without such entries."""
+    its own. 0 without such entries."""
 
     @property
     def places(self) -> int:

@@ -49,7 +49,7 @@ class SealedVectors:
     """Buffer of a contribution, in which the vector is masked without a copy.
 
     A copy of some megabytes takes as long as masks from two peers, most of it for fresh pages of
-    memory; NumPy asks for large ones.
+    memory. NumPy asks for large ones.
 
     Parameters
     ----------

@@ -193,7 +193,7 @@ class Release(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     """The hub's statement to all parties about the release of a round.
 
     ``request`` is the SHA-256 of the request whose answers opened the sum, empty in a round
-    without masks; ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of the released vector, as
+    without masks. ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of the released vector, as
     little-endian integers of 4 bytes, or 8 where ``bits`` are over 32. ``seeds`` has one for each
     site in roster order, from which the removed masks follow: a survivor's self-mask seed, or a
     lost site's key seed. It is empty if the sum itself was not released. ``manifests`` are the

@@ -1,7 +1,7 @@
 """Reading of a site's images, with one sentence for each fault.
 
 The voxels of a series are read once, from start to end, as fast as its file can be unpacked. Gzip
-is unpacked by ISA-L where the package isal is installed, and by zlib otherwise; a file that is not
+is unpacked by ISA-L where the package isal is installed, and by zlib otherwise. A file that is not
 compressed is mapped into memory, and only the used pages are read.
 """
 

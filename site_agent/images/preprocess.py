@@ -48,7 +48,8 @@ CONSTANT = 1e-6
 LEAST_LEFT = 10
 """Smallest number of degrees of freedom of a run after trends, band and confounds."""
 _PREPARED = 12
-"""Bytes for a voxel's value: the runs, and all runs or what is subtracted from one."""
+"""Bytes for a voxel's value: those of the runs, and those of all runs together or of the fit that
+is subtracted from one run."""
 _COLUMNS = 2048
 """Time series that are standardized at a time."""
 _VOLUMES = 8

@@ -250,8 +250,8 @@ class StudyRequest:
     spent: SpentLoss = SpentLoss()
     """Losses in the ledger."""
     runs: int = 1
-    """Number of runs that will be charged from now on; 0 for a run that continues after a crash,
-    whose rounds are charged as they come."""
+    """Number of runs that will be charged from now on. It is 0 for a run that continues after a
+    crash, whose rounds are charged as they come."""
 
 
 def refusals(

@@ -12,8 +12,8 @@ the models stay and the duals are updated, as in Algorithm 2. Every such test is
 
 Forecast of the accuracy of the neighbours' model, from an assumed effect.
 
-Assumptions: both labels are equally frequent in all hospitals; entries are normal with equal
-variances and use half of the bound's square; the best rule has the accuracy that the study assumes.
+Assumptions: both labels are equally frequent in all hospitals. Entries are normal with equal
+variances and use half of the bound's square. The best rule has the accuracy that the study assumes.
 """
 
 import math

@@ -38,9 +38,9 @@ class AdmmParameters(AnalysisParameters):
     be."""
     penalty: float | None = Field(default=None, gt=0)
     """Curvature that neighbours add to a site's cost, at the least, over the squared length of a
-    participant's vector; ADMM's step size η follows from it. A small one lets models move far in a
-    round, with more noise. By default 0.0002 a round (or broadcast), or what balances that noise if
-    it is more."""
+    participant's vector. ADMM's step size η follows from it. A small one lets models move far in a
+    round, with more noise. By default 0.0002 a round (or broadcast), or the value that balances
+    that noise if it is larger."""
     regularization: float = Field(default=0.0, ge=0)
     """Weight of half the squared norm of the model."""
     averaged: float = Field(default=0.2, gt=0, le=1)

@@ -4,8 +4,8 @@
 released sums to all participants and corrects them for long tails. `estimate_effects` takes both.
 
 Symbols follow docs/explanation/glm-proof.md: a_s, n_s and q_s are weight, participants and share of
-the second group of site s; γ are slopes of the contrast on the covariates, x̂_s a site's covariate
-means, N_a = Σ a n q (1 - q) and N_u = Σ a² n q (1 - q).
+the second group of site s. The contrast's slopes on the covariates are γ, and x̂_s are a site's
+covariate means. N_a is Σ a n q (1 - q), and N_u is Σ a² n q (1 - q).
 """
 
 from __future__ import annotations

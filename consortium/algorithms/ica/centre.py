@@ -4,7 +4,7 @@ Source: dissertation Algorithm 6.1, corrected and extended. The data are whitene
 with capePCA's released eigenpairs, which costs nothing more. Three optimizers:
 
 ``rotation`` (default)
-    W stays a rotation, as the unmixing of whitened data is; only the antisymmetric
+    W stays a rotation, as the unmixing of whitened data is. Only the antisymmetric
     part of E[ψ(z)zᵀ], R(R−1)/2 numbers, is released a round.
 ``fixed-point``
     FastICA's step with a polar projection; R² numbers a round, few rounds.

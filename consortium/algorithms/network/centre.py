@@ -211,7 +211,7 @@ class NeuralNetwork(AnalysisPlan[NetworkParameters]):
 def _learning_rate(parameters: NetworkParameters, deviation: float, count: int) -> float:
     """Step over the gradient: divided by √(1 + 4 ν²/B²), ν = σ √P the norm of a round's noise.
 
-    The best step of stochastic descent falls as the whole gradient's root mean square grows; with
+    The best step of stochastic descent falls as the whole gradient's root mean square grows. With
     twice ν over the bound it is within a point of the best accuracy from ν = 0 to B.
     """
     noise = deviation * float(np.sqrt(count))

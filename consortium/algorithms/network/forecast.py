@@ -1,8 +1,8 @@
 """Forecast of a network's accuracy, from public numbers and an assumed effect.
 
-Assumptions: classes are equally frequent in all hospitals; entries are normal with standard
+Assumptions: classes are equally frequent in all hospitals. Entries are normal with standard
 deviation 0.4, or in a view of more than six entries with one over the root of their number, as in
-views of norm 1; the best rule has the accuracy that the study assumes.
+views of norm 1. The best rule has the accuracy that the study assumes.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ from consortium.algorithms.pca.kernels.power_plan import expected_energies, expe
 from consortium.algorithms.pca.parameters import PcaParameters, Solver
 from consortium.algorithms.pca.result import (
     axes_within,
-    leading_directions,
     power_subspace,
+    shared_directions,
     subspace,
 )
 from consortium.algorithms.pca.site import power_product, second_moment, variances_within
@@ -291,7 +291,7 @@ class Pca(AnalysisPlan[PcaParameters]):
         waves = self.projectors.waves
         release = yield Query("pca", "projectors")
         persons = sum(self.estimated_shape(release).units)
-        weights, seen, limit = leading_directions(release, size, persons)
+        weights, seen, limit = shared_directions(release, size, persons)
         basis = weights if waves is None else waves.times(weights)
         released = yield Query("variances", "variances", {"basis": basis})
         return axes_within(basis, released, seen, limit)

@@ -148,7 +148,7 @@ class _Whole:
         return self.total - 2.0 * _QUANTILE * self.level * math.sqrt(self.size) <= 0
 
 
-def leading_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
+def shared_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
     """Return the K leading directions of a released mean projector, and how many exceed the noise.
 
     Returns

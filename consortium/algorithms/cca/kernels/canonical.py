@@ -109,7 +109,7 @@ def solve_canonical(correlations: Sequence[Sequence[Array]], pairs: int) -> Cano
     ----------
     correlations : nested sequence of array
         Entry [u][v], u < v, is the k_u x k_v matrix of correlations of view u's whitened
-        coordinates with view v's; others are not looked at.
+        coordinates with view v's. Others are not looked at.
     pairs : int
         K; if the views have fewer, the rest is zero.
     """

@@ -262,7 +262,7 @@ def left_of_noise(kept: float, columns: int) -> float:
     float
         k + 1/(p + 2), at most 1. k is exact if the factor is known; 1/(p + 2) accounts for its
         estimation from the same slopes. The result is at least 0.9 of the measured mean squared
-        error for three slopes or more; for two it may be a sixth too low, for one a third.
+        error for three slopes or more. For two it may be a sixth too low, for one a third.
     """
     return min(1.0, kept + 1 / (columns + 2)) if kept < 1 else 1.0
 

@@ -199,8 +199,8 @@ def choose_points(
 ) -> Array:
     """Choose synthetic points within [-1, 1] with a mean embedding near the given one, D x count.
 
-    Greedy: the point l + 1 maximizes g̃ᵀφ(x) - l/(l+1) g_lᵀφ(x), g_l the mean of the earlier ones;
-    the best of a random pool is improved along the gradient.
+    Greedy: the point l + 1 maximizes g̃ᵀφ(x) - l/(l+1) g_lᵀφ(x), g_l the mean of the earlier ones.
+    The best of a random pool is improved along the gradient.
     """
     found = np.empty((len(frequencies), count))
     chosen = np.zeros_like(embedding)

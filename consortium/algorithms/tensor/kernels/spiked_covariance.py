@@ -31,7 +31,8 @@ def shrink_eigenvalues(values: Array, edge: float) -> Array:
     """Estimate eigenvalues of a low-rank matrix from its sum with symmetric Gaussian noise.
 
     An eigenvalue d above half the edge e of the noise's spectrum appears at d + e²/(4d)
-    (Capitaine, Donati-Martin and Féral 2009); below, at the edge. Never less than e/2.
+    (Capitaine, Donati-Martin and Féral 2009). A smaller one appears at the edge. The estimate is
+    never less than e/2.
     """
     above = np.maximum(values, edge)
     estimate: Array = (above + np.sqrt((above - edge) * (above + edge))) / 2
