@@ -106,7 +106,7 @@ def _share_classified(distance: float, classes: int) -> float:
 def class_means(
     accuracy: float, classes: int, entries: int, generator: np.random.Generator
 ) -> Array:
-    """Return means of the classes in standard deviations, entries x classes, in random directions.
+    """Return means of the assumed classes in standard deviations, in random directions.
 
     Parameters
     ----------

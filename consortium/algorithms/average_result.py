@@ -48,7 +48,7 @@ class Estimated:
 
 
 def mean_noise(bound: Bound, deviation: float) -> float:
-    """Return the noise in an entry of the mean, for that of the release."""
+    """Return the noise in an entry of the mean of `average`, for that of the release."""
     return deviation / bound.blocks[0].factor if isinstance(bound, BlocksBound) else deviation
 
 

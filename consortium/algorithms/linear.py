@@ -83,7 +83,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresQuestion:
-    """What least squares are asked of a released moment."""
+    """Least squares that are to be computed from a released moment."""
 
     shape: Shape
     target: str

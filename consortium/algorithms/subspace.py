@@ -294,7 +294,7 @@ def directions_of(
 def series_in(
     blocks: Iterable[Array], basis: Array | None, global_signal: GlobalSignal
 ) -> Iterator[Array]:
-    """Yield each participant's series in the basis, d x T."""
+    """Yield each participant's series in the basis of shared directions, d x T."""
     for block in blocks:
         if basis is not None and basis.dtype != block.dtype:
             basis = basis.astype(block.dtype)

@@ -114,7 +114,7 @@ def disk(free: int, remedy: str = "Make room on the disk.") -> Check:
 
 
 def software(names: Sequence[str]) -> Check:
-    """Report the versions of Python and of some distributions."""
+    """Report the versions of Python and of some packages, as a check of an installation."""
     python = ".".join(map(str, sys.version_info[:3]))
     libraries = ", ".join(f"{name} {version(name)}" for name in names)
     return Check("software", "ok", f"Python {python}, {libraries}.")

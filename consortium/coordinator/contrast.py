@@ -33,7 +33,7 @@ _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
 
 def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Table:
-    """Compute a combination of coefficients for every outcome, and test it as a separate run would.
+    """Compute a contrast of coefficients for every outcome, and test it as a separate run would.
 
     Raises StudyError if it is not such a sum, has an unknown name, or is empty.
 

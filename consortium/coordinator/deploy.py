@@ -117,7 +117,7 @@ def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> Scheduled
 
 
 def save_scheduled(folder: Path, record: ScheduledStudy) -> Path:
-    """Write a record under the study's name; returns its path.
+    """Write the record of a scheduled study under its name; returns its path.
 
     Raises ConfigurationError if it can't be written.
     """

@@ -123,7 +123,7 @@ def fingerprints(path: Path) -> dict[str, str]:
 
 
 def announced_members(message: bytes) -> Roster:
-    """Return the parties of an announcement, whose keys the study's signature must contain.
+    """Return the parties of a published run's announcement, whose keys must be in the signature.
 
     Raises ContradictionError if it is not an announcement.
     """

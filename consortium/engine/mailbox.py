@@ -26,7 +26,7 @@ NOT_APPROVED = "whose approval does not cover this run"
 
 @dataclass(frozen=True)
 class AwaitedMessages:
-    """Messages of one kind that are awaited."""
+    """Messages of one kind for which the centre waits."""
 
     step: str
     """For people."""
@@ -288,7 +288,7 @@ class Mailbox:
 
 
 def foreign_message(name: str, error: ProtocolError) -> TakenError:
-    """Make the error of a name of the centre's with another party's message.
+    """Return the error for a name of the centre's on the exchange with another party's message.
 
     It does not end the run: otherwise any party that can write to the exchange could end it.
     """

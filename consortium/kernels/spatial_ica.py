@@ -70,7 +70,7 @@ def nearly_constant(maps: Array) -> NDArray[np.bool_]:
 def fast_ica(
     white: Array, start: Array, iterations: int = ITERATIONS, tolerance: float = TOLERANCE
 ) -> Array:
-    """Run FastICA with log cosh from one start.
+    """Run FastICA with log cosh from one start, for spatial maps.
 
     Parameters
     ----------

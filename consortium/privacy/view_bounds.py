@@ -18,7 +18,7 @@ SQUARES_NORM = math.sqrt(1.5)
 
 @dataclass(frozen=True)
 class Part:
-    """One view's part of a participant's vector."""
+    """One view's part of a participant's clipped vector."""
 
     entries: int
     """Numbers in the part, each within -1 and 1."""

@@ -263,7 +263,7 @@ def template() -> Any:
 
 
 def finer(image: Any) -> Any:
-    """Return an image on voxels of `SMOOTH` mm, interpolated linearly."""
+    """Return a drawn image on voxels of `SMOOTH` mm, interpolated linearly."""
     from nilearn.image import resample_img
 
     return resample_img(image, np.eye(3) * SMOOTH, interpolation="linear")

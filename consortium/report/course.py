@@ -12,7 +12,7 @@ KIBI = 1024
 
 
 class Step(NamedTuple):
-    """One line: its subject, the plan, and the outcome."""
+    """A line of the report's course: its subject, the plan, and the outcome."""
 
     what: str
     planned: str

@@ -78,7 +78,7 @@ def read_legend(opened: OpenedStudy) -> Legend:
 
 
 def correlation(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
-    """Return Pearson's correlation; 0 if one of the two is constant."""
+    """Return Pearson's correlation of a map with a named network; 0 if either is constant."""
     first, second = (np.asarray(each, dtype=np.float64) for each in (one, other))
     first = first - first.mean()
     second = second - second.mean()

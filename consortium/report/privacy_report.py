@@ -75,7 +75,7 @@ class Guarantees(ReportRecord):
 
 
 class Person(ReportRecord):
-    """Guarantee against the coalition for one participant with all their volumes."""
+    """Guarantee, in the privacy report, for one participant with all their volumes."""
 
     epsilon_coalition: Amount = Field(description="ε for a participant, at the report's delta.")
     mu_coalition: Amount = Field(description="volumes times μ for unit timepoint, otherwise μ.")

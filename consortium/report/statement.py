@@ -24,7 +24,7 @@ AGREEMENT = 1e-6
 
 
 class Clause(NamedTuple):
-    """A heading and a paragraph of the statement."""
+    """A heading and a paragraph of the report's privacy statement."""
 
     heading: str
     text: str
@@ -36,7 +36,7 @@ def statement(report: PrivacyReport) -> list[str]:
 
 
 def summary(report: PrivacyReport) -> str:
-    """Return one line: ε against the coalition and outsiders, and the unit."""
+    """Return the privacy statement in one line: ε against coalition and outsiders, and the unit."""
     coalition = report.guarantees.coalition
     outsider = report.guarantees.outsider
     colluders = count(report.colluding_sites, "colluding site")
@@ -92,7 +92,7 @@ def protected_text(unit: str) -> str:
 
 
 def sizes_text(report: PrivacyReport) -> str:
-    """State how many took part, according to counts with noise."""
+    """State in the report how many took part, according to counts with noise."""
     whole = sum(site.units for site in report.sites)
     spread = math.sqrt(len(report.sites)) * max(site.units_deviation for site in report.sites)
     unit = UNITS[report.unit]

@@ -92,7 +92,7 @@ def _plain_cells(cell: Cell, more: tuple[str, ...]) -> tuple[Plain, ...]:
 
 
 def is_missing(cell: Plain) -> bool:
-    """Return whether a cell is not a number although it is a float."""
+    """Return whether a result table's cell is not a number although it is a float."""
     return isinstance(cell, float) and math.isnan(cell)
 
 
@@ -113,7 +113,7 @@ def write_tables(folder: Path, run: Finished) -> list[Path]:
 
 
 def with_places(table: Table, space: Space) -> Table:
-    """Add columns x, y and z after ``entry``: the place of each row in mm.
+    """Add columns x, y and z after ``entry`` of a result's table: the place of each row in mm.
 
     Parameters
     ----------

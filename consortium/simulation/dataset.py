@@ -94,7 +94,7 @@ def write_run(
     image: nib.Nifti1Image,
     confounds: Mapping[str, NDArray[Any]] | None = None,
 ) -> Path:
-    """Write one run into a data set.
+    """Write one simulated run into a data set.
 
     Parameters
     ----------
@@ -156,14 +156,14 @@ def stored_image(
 
 
 def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write a TSV with a header line."""
+    """Write a TSV file of a simulated data set with a header line."""
     rows = zip(*columns.values(), strict=True)
     lines = ("\t".join("n/a" if np.isnan(x) else f"{x:.8g}" for x in row) for row in rows)
     path.write_text("\n".join(["\t".join(columns), *lines]) + "\n", encoding="utf-8")
 
 
 def write_indented(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON that people can read."""
+    """Write JSON of a simulated data set that people can read."""
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
@@ -178,7 +178,7 @@ class RealData:
 
 
 def known_series() -> dict[str, tuple[Path, ...]]:
-    """List the images of those packages in `SERIES` that are installed."""
+    """List the images of those packages in `SERIES` that are installed, for simulated sites."""
     found = {}
     for package, names in SERIES.items():
         spec = find_spec(package)

@@ -169,7 +169,7 @@ def random_walk(generator: np.random.Generator, volumes: int) -> NDArray[np.floa
 
 
 def slow_trends(volumes: int) -> NDArray[np.float64]:
-    """Return a line and a parabola over the scan, shape (`TRENDS`, T), of variance about 1."""
+    """Return a simulated scan's drift: a line and a parabola of variance about 1, (`TRENDS`, T)."""
     time = np.linspace(-1, 1, volumes)
     degrees = np.arange(1, TRENDS + 1)
     trends = np.polynomial.legendre.legvander(time, TRENDS)[:, 1:] * np.sqrt(2 * degrees + 1)

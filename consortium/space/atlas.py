@@ -239,7 +239,7 @@ def _keys_of(
 
 
 def parcels_of(image: nib.Cifti2Image) -> int:
-    """Return the number of parcels that a file states; 0 for a file without parcels."""
+    """Return the number of parcels that an atlas of the cortex states; 0 without parcels."""
     places = image.header.matrix.get_index_map(1)
     if places.indices_map_to_data_type != "CIFTI_INDEX_TYPE_PARCELS":
         return 0
@@ -342,7 +342,7 @@ def read_anatomy(path: Path) -> Anatomy:
 
 
 def table_of(path: Path) -> Path:
-    """Return the path of the table of names of an image."""
+    """Return the path of the table of names of an atlas."""
     return path.with_name(f"{path.name.removesuffix('.gz').removesuffix('.nii')}.tsv")
 
 

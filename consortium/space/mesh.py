@@ -290,7 +290,7 @@ def _beside(folder: Path, name: str) -> Path:
 
 
 def grayordinates(image: nib.Cifti2Image) -> int:
-    """Return the number of grayordinates that a dense file states; 0 for another file."""
+    """Return the number of grayordinates that a dense CIFTI file states; 0 for another file."""
     places = image.header.matrix.get_index_map(1)
     if places.indices_map_to_data_type != "CIFTI_INDEX_TYPE_BRAIN_MODELS":
         return 0

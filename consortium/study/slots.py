@@ -60,7 +60,7 @@ def round_slot(shape: Shape, release: PlannedRelease) -> float:
 
 
 def slot_end(since: float, now: float, slot: float) -> float:
-    """Return the first end of a slot that is not before a time.
+    """Return the first end of a time slot for messages that is not before a time.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ def _check_grids(context: RunContext, directory: Directory) -> None:
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
-    """Return a plan as it is stored next to the result."""
+    """Return a plan as it is stored next to the result, for its verification."""
     return {**plan_integers(plan), "promised": {"mu": plan.promised_mu, "epsilon": plan.epsilon}}
 
 

@@ -18,7 +18,7 @@ NARROWEST = 0.5
 
 
 def stop_edge(high: float) -> float:
-    """Return the frequency in Hz at which the stop band of a filter up to ``high`` begins."""
+    """Return the frequency in Hz at which the stop band of an EEG filter up to ``high`` begins."""
     return high + max(high / 4, 2.0)
 
 

@@ -174,7 +174,7 @@ def withdrawn_approvals(folder: Path, identity: Identity) -> Iterator[Approval]:
 
 
 def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
-    """Write a signed record that replaces the study's earlier one.
+    """Write a signed record of an approval that replaces the study's earlier one.
 
     Raises ConfigurationError if it can't be written; the earlier one then counts as before.
     """

@@ -54,7 +54,7 @@ def facts_before(folder: Path, study: str) -> Mapping[str, str]:
 
 
 def show_facts(facts: tuple[Fact, ...], before: Mapping[str, str], out: Console) -> None:
-    """Print the facts, with a mark where the last approval saw another finding."""
+    """Print a study's facts, with a mark where the last approval saw another finding."""
     if not facts:
         return
     table = Table.grid(padding=(0, 2))

@@ -178,7 +178,7 @@ def _without(home: _Home, data: DataSection) -> str:
 
 
 def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
-    """Return an error if a file in a participant's folder has another's name, or None.
+    """Return an error if a file in a participant's folder has another participant's name, or None.
 
     Such a file would count one participant as two, or add another's data to this one.
     """

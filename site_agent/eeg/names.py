@@ -18,7 +18,7 @@ def recording_ending(path: Path) -> str | None:
 
 
 def recording_stem(path: Path) -> str:
-    """Return a file's name without its ending."""
+    """Return an EEG file's name without its ending."""
     ending = recording_ending(path) or path.suffix
     return path.name[: -len(ending)] if ending else path.name
 

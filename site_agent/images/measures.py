@@ -133,7 +133,7 @@ def measure_images(
 
 
 def amplitude(courses: Courses) -> Vector:
-    """Return the variance over time of each course (D x T), shape (D,)."""
+    """Return the variance over time of each time series of an image (D x T), shape (D,)."""
     return np.asarray(courses.var(axis=1, dtype=np.float64))
 
 

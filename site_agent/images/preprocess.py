@@ -399,7 +399,7 @@ def _number(text: str) -> float:
 
 
 def to_prepare(target: Target, length: int) -> int:
-    """Return the bytes to prepare a participant with this number of volumes."""
+    """Return the bytes of memory to prepare a participant's series with this number of volumes."""
     grid = target.grid
     voxels = target.grid.features
     blocks = _PREPARED * voxels * length
@@ -416,7 +416,7 @@ def to_sum(features: int, lengths: Sequence[int], shape: tuple[int, ...]) -> int
 
 
 def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> NDArray[np.float32]:
-    """Return an array for data kept between rounds, in memory, or on disk if memory is short.
+    """Return an array for series kept between rounds, in memory, or on disk if memory is short.
 
     Raises ConfigurationError if the disk is full.
 

@@ -14,7 +14,7 @@ def show_budget(office: Office, request: Request) -> Response:
 
 
 def show_ledger_lines(office: Office, request: Request) -> Response:
-    """Show the last lines of the ledger."""
+    """Show the last lines of the ledger on a page of the inbox."""
     return _show(office, request, "ledger.html.j2")
 
 

@@ -14,7 +14,7 @@ MOST_NOTE = 4_000
 
 
 class Note(NamedTuple):
-    """A note, and when it was written."""
+    """The staff's note on a study, and when it was written."""
 
     text: str
     at: str

@@ -82,7 +82,7 @@ def show_study(office: Office, request: Request) -> Response:
 
 
 def start_check(office: Office, request: Request) -> Response:
-    """Start the check of a study with the site's data."""
+    """Start the check of a study with the site's data, from a page of the inbox."""
     ident = request.path_params["ident"]
     site, offer = find_offer(office.folder, ident)
     if offer.papers is None or offer.trouble:
@@ -94,7 +94,7 @@ def start_check(office: Office, request: Request) -> Response:
 
 
 def ask_approval(office: Office, request: Request) -> Response:
-    """Ask for the confirmation of an approval."""
+    """Ask on a page of the inbox for the confirmation of an approval."""
     check, found = _checked(office, request)
     if found.problems:
         raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
@@ -117,7 +117,7 @@ def ask_approval(office: Office, request: Request) -> Response:
 
 
 def approve_study(office: Office, request: Request) -> Response:
-    """Approve a study as it was checked and shown."""
+    """Approve a study on a page of the inbox, as it was checked and shown."""
     check, found = _checked(office, request)
     terms = _terms(form_of(request))
     if found.warnings and form_of(request).get("despite") != "yes":
@@ -132,7 +132,7 @@ def approve_study(office: Office, request: Request) -> Response:
 
 
 def ask_withdrawal(office: Office, request: Request) -> Response:
-    """Ask for the confirmation of a withdrawal."""
+    """Ask on a page of the inbox for the confirmation of a withdrawal."""
     name = request.path_params["study"]
     with office.reading() as folder:
         site = SiteFolder.open(folder)
@@ -159,7 +159,7 @@ def withdraw_study(office: Office, request: Request) -> Response:
 
 
 def ask_declining(office: Office, request: Request) -> Response:
-    """Ask for the confirmation that a study is declined."""
+    """Ask on a page of the inbox for the confirmation that a study is declined."""
     with office.reading() as folder:
         site, offer = find_offer(folder, request.path_params["ident"])
         if offer.papers is None:
@@ -175,7 +175,7 @@ def ask_declining(office: Office, request: Request) -> Response:
 
 
 def decline_study(office: Office, request: Request) -> Response:
-    """Decline a study as it was shown."""
+    """Decline a study on a page of the inbox, as it was shown."""
     site, offer = find_offer(office.folder, request.path_params["ident"])
     papers = offer.papers
     if papers is None:

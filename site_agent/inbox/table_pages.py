@@ -59,7 +59,7 @@ def add_left_out(office: Office, request: Request) -> Response:
 
 
 def ask_return(office: Office, request: Request) -> Response:
-    """Ask for the confirmation that a participant takes part again."""
+    """Ask on a page of the inbox for the confirmation that a participant takes part again."""
     return office.show(
         request,
         "take_back.html.j2",

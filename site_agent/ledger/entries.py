@@ -90,7 +90,7 @@ def standing_reservations(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
 
 
 def next_entry(head: Head, charge: Charge, event: str, at: str) -> LedgerEntry:
-    """Make the line that follows a head."""
+    """Return the ledger's line that follows a head."""
     digest = _digest(charge, event, at, head.digest)
     return LedgerEntry(
         seq=head.seq + 1, charge=charge, event=event, at=at, previous=head.digest, digest=digest
@@ -98,7 +98,7 @@ def next_entry(head: Head, charge: Charge, event: str, at: str) -> LedgerEntry:
 
 
 def follow(head: Head, entries: Iterable[LedgerEntry], where: str) -> Iterator[LedgerEntry]:
-    """Yield lines as they follow one another from a head.
+    """Yield a ledger's lines as they follow one another from a head.
 
     Raises LedgerError if a line was changed, removed or inserted.
     """

@@ -143,7 +143,7 @@ def group_rows(
 def stack_rows(
     units: Sequence[Sequence[str]], most: int, vector: Callable[[str], Vector]
 ) -> Vector:
-    """Return the vectors of every unit's rows, one below the other: K D x U.
+    """Return the vectors of every unit of privacy's rows, one below the other: K D x U.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ class Window(FrozenModel):
 
 
 def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
-    """Return the time when an agent answers next; None if it answers now.
+    """Return the time when a policy lets the agent answer next; None if it answers now.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ _SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
 
 
 def model_influence(length: float, curvature: float, radius: float) -> float:
-    """Return the nominal participants times the most that one of them moves the minimizer."""
+    """Return the nominal participants times the most that one of them moves a site's minimizer."""
     slope = 1 / (1 + math.exp(-length * radius))
     return 2 * length * (slope + PRECISION) / curvature
 
@@ -329,7 +329,7 @@ def _accuracy(plan: Admm) -> Expectation:
 def share_classified(
     arrays: Mapping[str, Array], target: int, entries: Array, kinds: Array
 ) -> float:
-    """Share of participants whose label the sites' mean model predicts."""
+    """Return the share of participants whose label the sites' mean model of `admm` predicts."""
     weights = np.delete(arrays["coefficients"][:, 0], target)
     odds = weights @ entries + float(np.sum(arrays["intercept"]))
     return float(np.mean((odds > 0) == (kinds > 0)))

@@ -49,7 +49,7 @@ LARGEST = 1e100
 
 
 def local_model(plan: Admm, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the minimizer of F_i, one number for each explanatory entry and the constant."""
+    """Return a site's model of `admm`: the minimizer of F_i, by explanatory entry and constant."""
     curvature, pull, own = _heard(plan, query)
     columns = _columns(plan, data)
     pull = clip_vector(pull, _limit(plan, curvature, bound.norm))

@@ -305,7 +305,7 @@ def _check_views(field: str, values: Mapping[str, float], shape: Shape) -> None:
 
 
 def find_centre(plan: Cca) -> Arrays:
-    """Ask for the mean and the spread of the views.
+    """Ask for the mean and the spread of the views of `cca`.
 
     Returns
     -------
@@ -341,7 +341,7 @@ def _spreads(parts: list[Array], squares: Array, deviation: float) -> Array:
 
 
 def reduce_views(plan: Cca, found: dict[str, Array]) -> Arrays:
-    """Ask for the second moment of every view to reduce, or for its products.
+    """Ask for the second moment of every view that `cca` reduces, or for its products.
 
     Returns
     -------

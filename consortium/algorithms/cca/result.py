@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """How a view's features became entries of the stacked vector."""
+    """How a view's features became entries of the stacked vector of `cca`."""
 
     name: str
     factor: float

@@ -103,7 +103,7 @@ def refuse_noisy(plan: Describe) -> None:
 
 
 def levels_off(plan: Describe, data: SiteData) -> tuple[str, ...]:
-    """Return a warning on columns with many values at a limit, and on constant columns."""
+    """Return a warning on columns to describe with many values at a limit, and on constant ones."""
     table = data.table().astype(np.float64)
     if table.shape[1] < _FEWEST:
         return ()

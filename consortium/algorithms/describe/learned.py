@@ -26,7 +26,7 @@ _CLEARLY = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Noisy numbers of participants. Rows are the groups, and all participants last."""
+    """Noisy counts of `describe`. Rows are the groups, and all participants last."""
 
     persons: Array
     """Participants in each row."""

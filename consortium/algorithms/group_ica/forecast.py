@@ -63,7 +63,7 @@ class NetworkForecast:
 
 
 def forecast_networks(plan: GroupIca) -> NetworkForecast:
-    """Return the forecast for a study's sizes and noise.
+    """Return the forecast of networks for a study's sizes and noise.
 
     The simulated release has `_DIMENSIONS` dimensions for each direction or fewer. Its noise has
     the same spectral norm as the study's, and so has the variation between its participants.

@@ -57,7 +57,7 @@ Steps = Generator[Query, Release, tuple[Array, float]]
 
 
 class Ica(AnalysisPlan[IcaParameters]):
-    """PCA, then one release a round, then maps if they are asked for.
+    """Plan of `ica`: a PCA, then one release a round, then maps if they are asked for.
 
     Raises StudyError if score or optimizer are not for the study's unit.
 

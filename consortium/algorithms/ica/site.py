@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def rotation(plan: Ica, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
+    """Return `ica`'s mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     if data.unit == "timepoint":
         return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / data.units

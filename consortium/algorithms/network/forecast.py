@@ -67,7 +67,7 @@ def is_assumed(plan: NeuralNetwork) -> bool:
 
 
 def assumed_classes(plan: NeuralNetwork, generator: np.random.Generator) -> Classes:
-    """Draw participants as the study assumes them."""
+    """Draw participants in classes as a study of `network` assumes them."""
     accuracy = float(plan.parameters.detect or 0.0)
     return Classes(class_means(accuracy, _kinds(plan), _entries(plan), generator), _spread(plan))
 

@@ -167,7 +167,7 @@ def shared_directions(release: Release, size: int, persons: int) -> tuple[Array,
 
 
 def axes_within(basis: Array, release: Release, seen: int, limit: float) -> Result:
-    """Return principal axes within the directions, the largest variance first.
+    """Return principal axes of `pca` within the directions, the largest variance first.
 
     An axis is found if at least half of it is in found directions. Variances are at least half of
     the edge of the noise, since whitening divides by their roots.

@@ -25,7 +25,7 @@ _LEAST = 0.1
 
 
 def worth_asking(fit: Fit, confidence: float) -> bool:
-    """Return whether there are intervals, each with sampling error."""
+    """Return whether a regression has intervals that each contain sampling error."""
     if fit.intervals(confidence) is None or not is_positive(fit.moment.matrix[:-1, :-1]):
         return False
     return bool((fit.chance() > 0).all())

@@ -42,7 +42,7 @@ def white_null(directions: NoisyDirections) -> SmoothNull:
 def contrast_of_chance(
     directions: NoisyDirections, paint: Paint, size: int, generator: np.random.Generator
 ) -> float:
-    """Draw the largest contrast of ``size`` independent components without any network."""
+    """Draw the largest contrast of ``size`` independent maps without any network."""
     return max(
         float(
             separate(

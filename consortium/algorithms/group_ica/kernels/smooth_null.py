@@ -64,7 +64,7 @@ _MOST_VERTICES = 6000
 
 @dataclass(frozen=True, eq=False)
 class SmoothPlaces:
-    """Where the dimensions of a basis are."""
+    """Places of the dimensions of a smooth basis, for the null model."""
 
     coordinates: Array
     """Shape (d, 3). In mm."""

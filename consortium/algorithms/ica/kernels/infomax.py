@@ -51,7 +51,7 @@ SCORES: dict[Score, Callable[[Array], Array]] = {
 
 
 def antisymmetric_part(matrix: Array) -> Array:
-    """Return c_ij = M_ij − M_ji for i < j (last two axes), the gradient over rotations."""
+    """Return c_ij = M_ij − M_ji, i < j (last two axes): the gradient over ICA's rotations."""
     rows, columns = np.triu_indices(matrix.shape[-1], 1)
     difference: Array = matrix[..., rows, columns] - matrix[..., columns, rows]
     return difference
@@ -110,7 +110,7 @@ def infomax_mean(unmixing: Array, bias: Array, data: Array) -> Array:
 def subject_moments(
     unmixing: Array, data: Array, lengths: Sequence[int], score: Score
 ) -> Iterator[Array]:
-    """Yield, for runs of equally long subjects, their means of ψ zᵀ (n x R x R)."""
+    """Yield, for runs of equally long subjects, the means of ψ zᵀ of their sources (n x R x R)."""
     for cube, psi in _scored(unmixing, data, lengths, score):
         yield np.matmul(psi, cube.transpose(0, 2, 1)) / cube.shape[2]
 

@@ -114,7 +114,7 @@ def estimate_share(
     variances: tuple[float, float],
     critical: float,
 ) -> Estimate:
-    """Return the share counted / (counted + rest) with an interval for noise and chance.
+    """Return the share counted / (counted + rest) of scores, with an interval of noise and chance.
 
     It contains every share a that fits (1 - a) counted - a rest, whose expectation is zero.
 

@@ -49,7 +49,7 @@ def moment_whitening(moment: Array, components: int, edge: float) -> Whitening:
 
 
 def flat_variance(moment: Array, mean: Array, components: int) -> float:
-    """Return σ² of a moment Σ w a aᵀ + σ² I: the mean of its D - K smallest eigenvalues.
+    """Return σ² of a noisy moment Σ w a aᵀ + σ² I: the mean of its D - K smallest eigenvalues.
 
     It is at least 0. For K = D it is the smallest eigenvalue of the covariance (Hsu and Kakade
     2013, theorem 1).
