@@ -1,4 +1,4 @@
-"""Each participant's own networks, in the hospital's own folder; they are never sent.
+"""Each participant's own networks, in the hospital's own folder. They are never sent.
 
 Maps, courses and connectivity by dual regression on public templates, as BIDS derivatives.
 """

@@ -90,7 +90,7 @@ class ImageSet:
     word: str = "found"
     """Name of found maps on the page."""
     drawn: bool = True
-    """Whether the page draws the maps; it names the file of others only."""
+    """Whether the page draws the maps. It names the file of others only."""
     threshold: float | Array = 0.0
     """Least size of a value that is coloured, in the values' units; as an array for each value,
     such as a multiple of its standard error."""

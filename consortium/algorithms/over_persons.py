@@ -60,7 +60,7 @@ def sum_over_persons(
     resolution : {'features', 'maps'}
         Resolution of the blocks.
     companions : sequence, optional
-        One companion for each participant; it is sliced by chunks.
+        One companion for each participant. It is sliced by chunks.
 
     Returns
     -------

@@ -71,7 +71,7 @@ class Result:
     """Name of the array that is to be written as images, or empty: D x R, or V x R if `fine`."""
     variances: str = ""
     """Name of the array with each map's explained share, by which the page orders them, largest
-    first; without it, their squares do."""
+    first. Without it, their squares do."""
     shares: tuple[Finding, ...] = ()
     """Fraction of the data's variance of each map; if empty, the page reports that of the maps'."""
     fine: bool = False

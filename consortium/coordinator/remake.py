@@ -233,7 +233,7 @@ def is_numeric(name: str) -> bool:
 def relative_distance(one: Path, other: Path) -> dict[str, float]:
     """Return differences of two remade files' numbers over the largest, by map or column.
 
-    Infinite where words, shapes or whole numbers differ, or a file can't be read; rows that are
+    Infinite where words, shapes or whole numbers differ, or a file can't be read. Rows that are
     missing are missing from every column.
     """
     compare = next(act for end, act in _COMPARED.items() if other.name.endswith(end))

@@ -56,7 +56,7 @@ def end_notice(error: ConsortiumError | None = None) -> bytes:
     Parameters
     ----------
     error : ConsortiumError, optional
-        Why the run is aborted; without it, the run is complete.
+        Why the run is aborted. Without it, the run is complete.
     """
     if error is None:
         return json.dumps({"outcome": _COMPLETE}).encode()
@@ -144,7 +144,7 @@ def encode_closing(body: _Body) -> bytes:
 
 
 def decode_closing(kind: type[_BodyType], data: bytes, sender: str) -> _BodyType:
-    """Decode a body; raises ProtocolError if it is malformed; it names the ``sender``."""
+    """Decode a body; raises ProtocolError if it is malformed. It names the ``sender``."""
     try:
         return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

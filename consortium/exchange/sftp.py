@@ -227,7 +227,7 @@ class SftpExchange:
     Parameters
     ----------
     root : str
-        Absolute path of the directory; it is made if its parent exists.
+        Absolute path of the directory. It is made if its parent exists.
     patience : float
         Seconds until a silent server counts as gone, plus the bytes' time on a slow link.
     """

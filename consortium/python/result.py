@@ -81,7 +81,7 @@ class StudyResult:
         Every table, by its name in the study. pandas is a dependency of nilearn, so no further
         library is needed.
     mask : nibabel.Nifti1Image, optional
-        Voxels of the maps; by default those where a map is not zero.
+        Voxels of the maps. By default those where a map is not zero.
     bare : str, optional
         Mesh of maps that are not in ``images``, because its surfaces were not given.
 
@@ -223,7 +223,7 @@ class StudyResult:
         Parameters
         ----------
         name : str, optional
-            The contrast; by default the only one.
+            The contrast. By default the only one.
         stat : {'effect', 'variance', 't', 'z', 'p', 'q'}
 
         Raises

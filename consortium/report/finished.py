@@ -72,7 +72,7 @@ def tidy_components(
     grid : Grid or Mesh
         The D voxels, or vertices.
     variances : array, shape (R,), optional
-        Variance that each component explains; by default the sum of squares of
+        Variance that each component explains. By default the sum of squares of
         its column, which is right for sources of unit variance.
 
     Returns

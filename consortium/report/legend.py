@@ -57,7 +57,7 @@ def _sampled(networks: NamedNetworks, grid: Grid) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, eq=False)
 class Legend:
-    """Names of places and networks in the maps; by default there are none."""
+    """Names of places and networks in the maps. By default there are none."""
 
     anatomy: Anatomy | None = None
     networks: NamedNetworks | None = None

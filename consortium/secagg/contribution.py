@@ -113,7 +113,7 @@ class SealedVectors:
         *,
         released: bool = False,
     ) -> memoryview:
-        """Put envelope and manifest behind the vectors; the message can't be changed any more.
+        """Put envelope and manifest behind the vectors. The message can't be changed any more.
 
         Parameters
         ----------

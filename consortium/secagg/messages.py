@@ -221,7 +221,7 @@ def encode(body: Body) -> bytes:
 def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
     """Decode the body of a message.
 
-    Raises ProtocolError if a field is missing, unknown, or of another type or length; it names the
+    Raises ProtocolError if a field is missing, unknown, or of another type or length. It names the
     ``sender``.
     """
     try:

@@ -36,7 +36,7 @@ from consortium.errors import StudyError
 def threshold(sites: int, colluding: int, dropouts: int) -> int:
     """Return the smallest safe number t of answers that opens a round's sum.
 
-    Raises StudyError if no threshold is safe; the message says how many drop-outs would be
+    Raises StudyError if no threshold is safe. The message says how many drop-outs would be
     possible.
 
     Parameters

@@ -36,7 +36,7 @@ class Scanner:
 
 @dataclass(frozen=True)
 class Patients:
-    """Participants whose networks differ; they are the last of every site."""
+    """Participants whose networks differ. They are the last of every site."""
 
     share: float
     """Fraction of every site's participants, rounded."""

@@ -28,7 +28,7 @@ TEMPLATE_FILE = "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
 TEMPLATE_THRESHOLD = 0.2
 """Part of the template's largest intensity above which a voxel is brain (nilearn's default)."""
 FINEST = 0.5
-"""Finest grid of the template in mm; it has eighty million voxels, and half the edge eight times
+"""Finest grid of the template in mm. It has eighty million voxels, and half the edge eight times
 as many."""
 MNI_CODE = 4
 """NIfTI's sform and qform code of the MNI152 space."""

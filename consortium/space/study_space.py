@@ -167,7 +167,7 @@ class Space:
     """An atlas over these voxels, or over the mesh's vertices; its regions are then the
     features."""
     fine: Grid | None = None
-    """Voxels of full-resolution maps; by default those of ``grid``."""
+    """Voxels of full-resolution maps. By default those of ``grid``."""
     views: tuple[AnyViewSpace, ...] = ()
     """Views of a study of feature vectors, whose features are their entries."""
     templates: Templates | None = None

@@ -29,7 +29,7 @@ _LEAST_INSIDE = 0.9
 _LEAST_SPREAD = 1e-4
 """Standard deviation of a map over its largest value; one that varies less is constant."""
 DENSE = ".dscalar.nii"
-"""End of a file's name; it is not compressed, so its size limits its content."""
+"""End of a file's name. It is not compressed, so its size limits its content."""
 _MOST_MAPS = 1000
 _MOST_BYTES = 500_000_000
 

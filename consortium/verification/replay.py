@@ -89,7 +89,7 @@ def replay(
     Parameters
     ----------
     seed : int, optional
-        Of a step of the size of rounding in every release; without it there is none.
+        Of a step of the size of rounding in every release. Without it there is none.
     """
     session = Session(agreement.plan)
     queries = []

@@ -86,7 +86,7 @@ def find_subjects(
     ----------
     source : Path or sequence of Path
         A BIDS data set (raw names or derivatives), or NIfTI files. Files with the same ``sub-``
-        label belong to one participant; a file without one is a participant of its own.
+        label belong to one participant. A file without one is a participant of its own.
     data : DataSection
         Its ``task``, ``space``, ``description`` and other entities choose the files of a BIDS data
         set. Its rules for participants are not applied here.

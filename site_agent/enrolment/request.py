@@ -105,7 +105,7 @@ def change_key(
     """Change a site's key, and put the ledger's head on the exchange under the new one.
 
     Raises LedgerError, ExchangeError if the ledger is not the newest, or the exchange can't show
-    it; then no key is changed. Raises ConfigurationError as `rotate_key`.
+    it. Then no key is changed. Raises ConfigurationError as `rotate_key`.
 
     Parameters
     ----------

@@ -79,8 +79,8 @@ def preprocess_person(
     together.
 
     Where a volume is the unit, one that is not finite counts as zero, because it must not affect
-    the use of a participant's other volumes. Raises DataError if an image or table can't be used;
-    the message names the file.
+    the use of a participant's other volumes. Raises DataError if an image or table can't be used.
+    The message names the file.
 
     Parameters
     ----------

@@ -207,7 +207,7 @@ class SiteDataset:
         They are D x T_m of the analysed values, or V x T_m of the voxels of full-resolution maps.
 
         Only the last yielded block is kept here. Raises DataError if an image or
-        table can't be used; the message names the file.
+        table can't be used. The message names the file.
         """
         yield from self._people(resolution).blocks()
 
@@ -417,7 +417,7 @@ class PersonBlocks:
         """Yield one after the other, prepared first if it is not in the cache.
 
         Loaded blocks stay as they were loaded, whatever happens to their files. Raises DataError if
-        an image or table can't be used and the blocks were not loaded; the message names the file.
+        an image or table can't be used and the blocks were not loaded. The message names the file.
         """
         for number in range(len(self.subjects)):
             yield self._loaded(number) if self.keys else self._get(number, self.current_key(number))

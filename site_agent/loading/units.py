@@ -150,7 +150,7 @@ def stack_rows(
     units : sequence of sequence of str
         Names of the rows of each of U units.
     most : int
-        K. Further rows of a unit are ignored; rows that a unit lacks are NaN.
+        K. Further rows of a unit are ignored. Rows that a unit lacks are NaN.
     vector : callable
         Returns the vector of a row by its name, length D.
     """

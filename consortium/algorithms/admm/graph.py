@@ -25,7 +25,7 @@ def study_edges(
     names : sequence of str
         Their names, which only named edges need.
     layout : {'ring', 'path', 'star', 'complete'}
-        Over the sites in the study's order; the first is the centre of a star.
+        Over the sites in the study's order. The first is the centre of a star.
     named : sequence of (str, str)
         Edges between sites' names, instead of ``layout`` if there are any.
     """

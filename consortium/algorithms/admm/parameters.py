@@ -20,7 +20,7 @@ class AdmmParameters(AnalysisParameters):
     target: str
     """View that is predicted from all others: a column of two levels, -1 and +1."""
     graph: Layout | None = None
-    """Which site receives from which, over the run's sites in the study's order; the first is the
+    """Which site receives from which, over the run's sites in the study's order. The first is the
     middle of a star. By default a ring, unless there are `edges`."""
     edges: tuple[tuple[_SITE, _SITE], ...] = Field(default=(), max_length=10_000)
     """Pairs of neighbouring sites, instead of `graph`. All sites of a run must be connected."""

@@ -187,7 +187,7 @@ def _too_few(moments: MomentEstimates, number: int) -> list[bool]:
 
 
 def _quantile(variable: Variable, found: Array) -> Finding:
-    """Return a quantile; it is withheld if all values between the limits are possible."""
+    """Return a quantile. It is withheld if all values between the limits are possible."""
     value, low, high = found.tolist()
     hidden = low <= variable.edges[0] and high >= variable.edges[-1] and variable.bins > 1
     return Finding(value, low, high, _state(hidden))

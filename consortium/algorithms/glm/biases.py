@@ -170,7 +170,7 @@ def _far_outcomes(plan: Glm, learned: Learned) -> list[str]:
 
 
 def _wrong_slopes(plan: Glm, found: Effects, learned: Learned) -> float:
-    """Return the bias from an open cohort's slopes that contradict the effects; otherwise 0.
+    """Return the bias from an open cohort's slopes that contradict the effects, or 0.
 
     Formula: 0.3 √(d̄² - Var d̄), with d̄ the mean over outcomes of the effects less these slopes.
     Clipping shrinks the mean of all outcomes. It took 0.2 to 0.5 of it on real participants.
