@@ -224,7 +224,7 @@ class Agent:
         return min((left for left in lefts if left), default=math.inf)
 
     def _keep_security_log(self, every: float = _LOOK_EVERY) -> None:
-        """Write what is new in the ledger to the security log, at most every few seconds."""
+        """Write new lines of the ledger to the security log, at most every few seconds."""
         now = self.clock.now()
         if now - self._followed < every:
             return

@@ -26,7 +26,7 @@ _LEAST_ANGLE = 1e-6
 """Smallest difference of distinct combinations: factors have nine digits after the point."""
 _ROUNDING = 1e-12
 _CLIPPED = 0.15
-"""Relative error of what a coefficient takes over from removed columns, because participants with
+"""Relative error of the part that a coefficient takes over from removed columns: participants with
 large values are clipped more. Measured as 0.01 to 0.17 (docs/replication/glm.md, "Several models
 from one release"). Without noise nothing is clipped."""
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")

@@ -77,7 +77,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
 
 
 def protected_text(unit: str) -> str:
-    """State whom or what a study with this unit of privacy protects."""
+    """State which participants or volumes a study with this unit of privacy protects."""
     if unit == "subject":
         return (
             "Each participant, with all their scans. The results of the study would have been "

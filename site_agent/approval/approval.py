@@ -356,7 +356,7 @@ class Papers:
 
 
 def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> Papers:
-    """Read what a site approves: the signed study, the site's consortium and the site's key.
+    """Read the papers of an approval: the signed study, the site's consortium and the site's key.
 
     Raises StudyError, SignatureError if a file can't be used or is invalid.
     """

@@ -89,7 +89,7 @@ def state_digest(site: SiteFolder, papers: Papers) -> str:
 
     It covers the study, the files that it names, the roster, the site's settings, its left-out
     table, and the newest decision on a study of this name. So a page that carries the digest shows
-    what is decided.
+    the study that is decided on.
     """
     signed = papers.signed
     name = signed.study.study

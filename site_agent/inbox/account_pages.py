@@ -9,7 +9,7 @@ from site_agent.status import HEADING, read_status
 
 
 def show_budget(office: Office, request: Request) -> Response:
-    """Show the privacy budget, and what studies released."""
+    """Show the privacy budget, and the releases of studies."""
     return _show(office, request, "budget.html.j2")
 
 

@@ -216,7 +216,7 @@ def _title_of(study: Study) -> str:
 
 
 def _facts(asked: Study, papers: Papers) -> tuple[tuple[str, str], ...]:
-    """Return what the study asks for, by heading."""
+    """Return the study's requests, by heading."""
     privacy = asked.privacy
     facts = [
         ("Name", asked.study),

@@ -1,7 +1,7 @@
 """Agreement of hospitals: the round that releases how much their own effects differ.
 
 `kernels.agreement` defines the number that a hospital computes, and how the sum over hospitals is
-read. Here is what a plan fixes in advance, the site's half, and the centre's reading.
+read. This module has the part of the plan, the site's half, and the centre's reading.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def agreement_score(
 
 @dataclass(frozen=True, eq=False)
 class AgreementModel:
-    """What the released sum is expected to be, from public and released numbers."""
+    """Expected value of the released sum, from public and released numbers."""
 
     information: Array
     """Expected size of a hospital's score if its effect differs by 1 in one outcome, length S."""

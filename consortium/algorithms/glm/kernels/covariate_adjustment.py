@@ -193,7 +193,7 @@ def _moment_errors(
 
     It has the noise of A, which has half the variance off the diagonal; that of G, of which a
     fraction ``left`` remains; and that of the sites' means, whose outer product is subtracted.
-    What was ``added`` to A so that its inverse is stable counts as an error of that size.
+    A matrix was ``added`` to A to make its inverse stable, and counts as an error of that size.
 
     Returns
     -------
