@@ -170,7 +170,7 @@ def run_trial(
             total = sizes[answering] @ np.stack(means) / nominal[answering].sum()
         deviation = stage.bound.spread / nominal[answering].sum() * noise / np.sqrt(stage.share)
         total = total + deviation * generator.standard_normal(len(total))
-        unsure = deviation * nominal[answering].sum() / stage.beside
+        unsure = deviation * nominal[answering].sum() / stage.count_weight
         counts.add(
             answering, sizes[answering] + unsure * generator.standard_normal(len(answering)), unsure
         )

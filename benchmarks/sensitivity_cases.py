@@ -136,7 +136,7 @@ class Attack:
 
     def _counted(self, bound: Bound) -> float:
         """Return c of the entry in which the engine counts units; 0 among neighbours."""
-        return 0.0 if self._among_neighbours else bound.beside
+        return 0.0 if self._among_neighbours else bound.count_weight
 
     def _answer(
         self, question: Question, blocks: tuple[Array, ...], hashes: NDArray[np.uint64] | None

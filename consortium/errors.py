@@ -11,7 +11,7 @@ _MOST = 4000
 
 
 def printable(text: object, most: int = _MOST) -> str:
-    """Return another party's text, cut, and with a mark instead of each unprintable character."""
+    """Return another party's text for an error: cut, with a mark for unprintable characters."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:most])
 
 

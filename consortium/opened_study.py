@@ -42,7 +42,7 @@ class OpenedStudy:
 
 
 def open_study(study: Study, folder: Path) -> OpenedStudy:
-    """Read the files that a study names, without a signature.
+    """Open a study with the files that it names, without a signature.
 
     Raises DataError if one is outside ``folder``, is missing or can't be used.
     """
@@ -50,6 +50,6 @@ def open_study(study: Study, folder: Path) -> OpenedStudy:
 
 
 def open_signed(signed: SignedStudy) -> OpenedStudy:
-    """Read the files that a signed study names. Raises DataError as `open_study`."""
+    """Open a signed study with the files that it names. Raises DataError as `open_study`."""
     space = study_space(signed.study, signed.folder)
     return OpenedStudy(signed.study, space, signed.folder, signed.keys, signed.file)

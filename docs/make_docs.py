@@ -14,6 +14,7 @@ from generators.blocks import block
 from generators.commands import commands
 from generators.errors import error_page
 from generators.messages import message_page
+from generators.modules import module_page
 from generators.parameters import with_kinds
 from generators.privacy_report import privacy_report
 from generators.python import python_page
@@ -50,6 +51,7 @@ def render(folder: Path) -> dict[Path, str]:
         reference / "commands.md": commands(),
         reference / "errors.md": error_page(),
         reference / "messages.md": message_page(),
+        reference / "modules.md": module_page(),
         reference / "privacy-report.md": privacy_report(),
         reference / "python.md": python_page(),
     }

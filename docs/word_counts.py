@@ -11,7 +11,15 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 EVIDENCE = "replication"
 """Folder of pages whose tables are measurements."""
-GENERATED = {"commands", "errors", "messages", "privacy-report", "python", "study-fields"}
+GENERATED = {
+    "commands",
+    "errors",
+    "messages",
+    "modules",
+    "privacy-report",
+    "python",
+    "study-fields",
+}
 """Pages of ``docs/reference/`` that a program writes whole."""
 _GENERATED = re.compile(r"<!-- (?:generated|measured): .*?<!-- end -->", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)

@@ -79,7 +79,7 @@ def missing_column(name: str, columns: Sequence[str]) -> str:
 
 
 def nearest_level(value: str, levels: Sequence[str]) -> str | None:
-    """Return the one level that a value resembles, such as M for 'Male' and 1 for '1.0'."""
+    """Return the one level that a value in a message resembles, such as M for 'Male'."""
     small = value.strip().casefold()
     with suppress(ValueError):
         number = float(small)

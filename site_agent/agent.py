@@ -52,7 +52,7 @@ _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 @dataclass
 class Agent:
-    """One site's agent."""
+    """The service that runs at one site."""
 
     folder: Path
     """The site's own folder, with ``site.yaml`` and keys."""
@@ -226,7 +226,7 @@ class Agent:
         return min((left for left in lefts if left), default=math.inf)
 
     def _keep_security_log(self, every: float = _LOOK_EVERY) -> None:
-        """Write what is new in the ledger to the security log, at most every few seconds."""
+        """Write new lines of the ledger to the security log, at most every few seconds."""
         now = self.clock.now()
         if now - self._followed < every:
             return

@@ -84,7 +84,7 @@ def _study(settings: Mapping[str, Any]) -> Study:
 
 
 def check_there(source: Path, wanted: Iterable[str]) -> None:
-    """Refuse a participant who has no folder in a data set; raises DataError if there is one."""
+    """Refuse a participant of the BIDS App who has no folder in the data set."""
     lacking = sorted({*wanted}.difference(labels_in(source)))
     if lacking:
         raise DataError(f"{source} has no folder sub-{lacking[0]}; correct --participant-label.")

@@ -203,7 +203,7 @@ def own_values(columns: Columns, table: Array) -> Mapping[str, Array]:
 
 
 def coded_columns(columns: Columns, table: Array) -> Array:
-    """Return the columns that released coefficients belong to, in their units: (1 + p) x n.
+    """Return a chart's columns that released coefficients belong to: (1 + p) x n.
 
     These are 0 or 1 for levels, and public standard deviations from the public mean for others.
 

@@ -15,5 +15,5 @@ __all__ = ["agent", "app", "bids_app", "main", "members", "studies"]
 
 
 def main() -> None:
-    """Run the command; an expected error is one sentence and exit code 1."""
+    """Run the command line `site-agent`: an expected error is one sentence and exit code 1."""
     run_program("site-agent", app, out)

@@ -24,7 +24,7 @@ _TITLE = (
 
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _LEAST_MEMORY = 10**8
-_PROCESS = 150 * 10**6  # bytes that a process takes beside its scans
+_PROCESS = 150 * 10**6  # bytes that a process needs in addition to its scans
 
 
 def _bytes_of(memory: str) -> int:
@@ -55,7 +55,7 @@ class SiteConfig(FrozenModel):
     name: Name
     """Name of this site, as in the studies."""
     dataset: Path
-    """BIDS folder (or its derivatives) that is read; it is never written to."""
+    """BIDS folder (or its derivatives) that is read. It is never written to."""
     left_out: Path | None = None
     """Tab-separated table with columns participant_id and reason: participants of the data set who
     are in no study. It stays here, and so do its reasons."""
@@ -94,7 +94,7 @@ class SiteConfig(FrozenModel):
     memory: str | None = Field(default=None, pattern=r"^[0-9]{1,6}(\.[0-9]{1,3})? ?(MB|GB|TB)$")
     """Memory for all scans and sums that are computed at the same time, such as 2 GB, on this
     machine or over all workers of its cluster. Only as many participants or parts as fit are
-    computed at a time, but always one; results stay the same. Each process takes some 150 MB in
+    computed at a time, but always one. Results stay the same. Each process takes some 150 MB in
     addition. None: half of the memory of this machine or container; no limit on a cluster."""
     engine: Literal["threads", "processes", "dask", "ray"] = "threads"
     """Engine for preparation and computing: threads or processes of this machine, or the hospital's
@@ -110,7 +110,7 @@ class SiteConfig(FrozenModel):
     """Options of that runner, such as {max_workers: 4} or {address: 'tcp://…'}."""
     page: bool = False
     """Whether the agent updates the site's page, site.html, whenever its state changes, as
-    'start --page' does; 'site-agent page' writes it once."""
+    'start --page' does. 'site-agent page' writes it once."""
     security_log: Path | None = None
     """File or Unix socket, such as /dev/log, that receives a line in the form of RFC 5424 for each
     line of the ledger, approval, withdrawal, refusal and change of keys."""

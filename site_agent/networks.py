@@ -1,4 +1,4 @@
-"""Each participant's own networks, in the hospital's own folder; they are never sent.
+"""Each participant's own networks, in the hospital's own folder. They are never sent.
 
 Maps, courses and connectivity by dual regression on public templates, as BIDS derivatives.
 """
@@ -163,7 +163,7 @@ def _given(path: Path, space: Space) -> Templates:
 
 
 def check_target(target: Path, config: SiteConfig) -> None:
-    """Raise DataError for a folder that others read, or that is not empty."""
+    """Raise DataError for a folder for networks that others read, or that is not empty."""
     place = target.resolve()
     if "://" not in config.exchange and place.is_relative_to(Path(config.exchange).resolve()):
         raise DataError(f"{target} is on the exchange, which others read; name another folder.")

@@ -68,7 +68,7 @@ _ALIKE = 0.3
 
 
 def study_file(output: Path) -> Path:
-    """Return the path of the signed study in an output folder.
+    """Return the path of the signed study in the output folder of a finished run.
 
     Raises OutputError if it has none.
     """
@@ -83,7 +83,7 @@ def study_file(output: Path) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class FinishedRun:
-    """A run of one release."""
+    """A finished run of one release, whose posterior a hospital computes."""
 
     run: str
     plan: Plan
@@ -297,7 +297,7 @@ def _write_maps(target: Path, finished: FinishedRun, name: str, result: Result) 
 
 @dataclass(frozen=True)
 class Cell:
-    """A map in a row."""
+    """One map in a row of the posterior's page."""
 
     picture: Picture | None
     """None if no map of the set is similar."""

@@ -35,7 +35,7 @@ _MOST_VALUE = 200  # characters
 
 @dataclass(frozen=True)
 class SecurityLog:
-    """Log of one site."""
+    """Security log of one site."""
 
     target: Path | None
     """A file, or a Unix socket such as /dev/log; nothing is written without it."""
@@ -141,7 +141,7 @@ def _ledger_line(site: str, entry: LedgerEntry) -> str:
 
 
 def line(at: str, kind: str, facts: Mapping[str, object], text: str, severity: int) -> str:
-    """Return a line as RFC 5424 has it.
+    """Return a line of the security log as RFC 5424 has it.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def line(at: str, kind: str, facts: Mapping[str, object], text: str, severity: i
 
 
 def escaped(value: object) -> str:
-    """Return a value of structured data: unprintable characters replaced, others escaped."""
+    """Return a value for the security log: unprintable characters replaced, others escaped."""
     text = printable(value, _MOST_VALUE)
     for mark in '\\"]':
         text = text.replace(mark, f"\\{mark}")

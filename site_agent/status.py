@@ -136,7 +136,7 @@ def read_status(folder: Path) -> SiteStatus:
 
 
 def approval_line(approval: Approval) -> str:
-    """Return a line about an approval."""
+    """Return a line of `site-agent status` about an approval."""
     study = approval.study
     terms = approval.terms
     p = study.privacy

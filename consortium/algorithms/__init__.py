@@ -18,7 +18,7 @@ from consortium.algorithms.describe.centre import Describe
 from consortium.algorithms.glm.centre import Glm
 from consortium.algorithms.group_ica.centre import GroupIca
 from consortium.algorithms.ica.centre import Ica
-from consortium.algorithms.network.centre import Network
+from consortium.algorithms.network.centre import NeuralNetwork
 from consortium.algorithms.pca.centre import Pca
 from consortium.algorithms.regression.centre import Regression
 from consortium.algorithms.summarize.centre import Summarize
@@ -35,7 +35,7 @@ REGISTRY: Mapping[str, type[AnalysisPlan[Any]]] = MappingProxyType(
         "glm": Glm,
         "group_ica": GroupIca,
         "ica": Ica,
-        "network": Network,
+        "network": NeuralNetwork,
         "pca": Pca,
         "regression": Regression,
         "summarize": Summarize,

@@ -106,7 +106,7 @@ def _share_classified(distance: float, classes: int) -> float:
 def class_means(
     accuracy: float, classes: int, entries: int, generator: np.random.Generator
 ) -> Array:
-    """Return means of the classes in standard deviations, entries x classes, in random directions.
+    """Return means of the assumed classes in standard deviations, in random directions.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Classes:
 
 
 def sizes_drawn(shape: Shape, numbers: int, rounds: int) -> tuple[int, ...]:
-    """Return the participants of each site, or fewer in the same proportions.
+    """Return the number of assumed participants of each site, or fewer in proportion.
 
     Parameters
     ----------

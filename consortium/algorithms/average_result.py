@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from consortium.algorithms import coverage
 from consortium.algorithms.average_parameters import AverageParameters
 from consortium.algorithms.base import MOST_ROWS, Array, Captions, Release, Result, Shape, Table
-from consortium.algorithms.findings import Cell, Finding, ImageSet, State
+from consortium.algorithms.findings import Cell, Finding, ImageSet
 from consortium.base.formatting import count
 from consortium.kernels.entry_variances import entry_variances
 from consortium.kernels.noisy_shares import EstimatedShares
@@ -20,7 +20,7 @@ from consortium.privacy.bounds import Bound
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """Means of all entries with their errors."""
+    """Estimated means of all entries of `average`, with their errors."""
 
     means: Array
     """Length D. 0 where a mean is withheld."""
@@ -48,7 +48,7 @@ class Estimated:
 
 
 def mean_noise(bound: Bound, deviation: float) -> float:
-    """Return the noise in an entry of the mean, for that of the release."""
+    """Return the noise in an entry of the mean of `average`, for that of the release."""
     return deviation / bound.blocks[0].factor if isinstance(bound, BlocksBound) else deviation
 
 
@@ -189,10 +189,10 @@ def _table(parameters: AverageParameters, shape: Shape, estimated: Estimated) ->
     for place, name in enumerate(shape.entry_names[:MOST_ROWS]):
         mean = float(estimated.means[place])
         apart = float(half[place])
-        state: State = "found" if estimated.found[place] else "not found"
-        if estimated.withheld[place]:
-            state = "withheld"
-        cell = Finding(mean, mean - apart, mean + apart, state)
+        cell = Finding()
+        if not estimated.withheld[place]:
+            found = bool(estimated.found[place])
+            cell = Finding(mean, mean - apart, mean + apart, "found" if found else "not found")
         share = () if estimated.shares is None else (float(estimated.shares.values[place]),)
         rows.append((*name, cell, *share))
     percent = f"{100 * parameters.confidence:g}"

@@ -9,7 +9,7 @@ from consortium.base.formatting import number
 
 @dataclass(frozen=True)
 class Expectation:
-    """One number of a forecast."""
+    """One expected number of an analysis's forecast, with its uncertainty."""
 
     name: str
     """Its name, as "expected correlation"."""

@@ -20,7 +20,7 @@ NOT_DISTINCT = "Not distinguishable from the noise, and not drawn."
 
 @dataclass(frozen=True)
 class Finding:
-    """A number with its interval, or a withheld number.
+    """A number of a result with its interval, or a withheld number.
 
     A withheld number has no value: ``value``, ``low`` and ``high`` are then NaN, whatever was
     given. A ``value`` that is not finite also gets the state 'withheld'. The page, TSV and JSON
@@ -90,7 +90,7 @@ class ImageSet:
     word: str = "found"
     """Name of found maps on the page."""
     drawn: bool = True
-    """Whether the page draws the maps; it names the file of others only."""
+    """Whether the page draws the maps. It names the file of others only."""
     threshold: float | Array = 0.0
     """Least size of a value that is coloured, in the values' units; as an array for each value,
     such as a multiple of its standard error."""

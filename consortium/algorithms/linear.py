@@ -83,7 +83,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresQuestion:
-    """What least squares are asked of a released moment."""
+    """Least squares that are to be computed from a released moment."""
 
     shape: Shape
     target: str
@@ -141,7 +141,7 @@ class LeastSquaresQuestion:
 
 @dataclass(frozen=True, eq=False)
 class LinearTables:
-    """Uncertainty of every coefficient and constant."""
+    """Uncertainty of every coefficient and constant of a least-squares fit."""
 
     coefficients: tuple[Finding, ...]
     constants: tuple[Finding, ...]
@@ -150,7 +150,7 @@ class LinearTables:
 
 
 def check_identified(shape: Shape, target: int, constant: bool) -> None:
-    """Refuse a model that no data could identify.
+    """Refuse a linear model whose columns no data could identify.
 
     Raises StudyError if no participant differs in the explanatory entries.
     """
@@ -169,7 +169,7 @@ def drawn_fits(
     moment: Callable[[np.random.Generator], Array],
     draws: int,
 ) -> Iterator[Fit]:
-    """Return fits of studies of assumed participants, each with its own noise and sampling error.
+    """Return linear fits of studies of assumed participants, with noise and sampling error each.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from consortium.base.array import Array
 
 @dataclass(frozen=True, eq=False)
 class OpenTable:
-    """Rows of an open cohort's table."""
+    """Rows of an open cohort's table, one for each participant."""
 
     names: tuple[str, ...]
     """Names of the columns."""

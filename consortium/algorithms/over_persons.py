@@ -33,7 +33,7 @@ class SumsInParts(Protocol):
         part: Part,
         shape: tuple[int, ...],
         resolution: Resolution,
-        beside: Sequence[Any] | None,
+        companions: Sequence[Any] | None,
     ) -> Iterator[Array]:
         """Yield the part of each chunk, in their order; see `sum_over_persons`."""
 
@@ -43,7 +43,7 @@ def sum_over_persons(
     part: Part,
     shape: tuple[int, ...],
     resolution: Resolution = "features",
-    beside: Sequence[Any] | None = None,
+    companions: Sequence[Any] | None = None,
 ) -> Array:
     """Sum over all participants of the site, in chunks.
 
@@ -59,8 +59,8 @@ def sum_over_persons(
         Shape of every part.
     resolution : {'features', 'maps'}
         Resolution of the blocks.
-    beside : sequence, optional
-        One companion for each participant; it is sliced by chunks.
+    companions : sequence, optional
+        One companion for each participant. It is sliced by chunks.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def sum_over_persons(
     """
     found = data if isinstance(data, SumsInParts) else _Here(data)
     total: Array | None = None
-    for one in found.partial_sums(part, shape, resolution, beside):
+    for one in found.partial_sums(part, shape, resolution, companions):
         checked = _checked(one, shape)
         if total is None:
             total = np.array(checked, order="K")
@@ -78,7 +78,7 @@ def sum_over_persons(
 
 
 def chunks(count: int) -> Iterator[slice]:
-    """Yield the places of the participants of each chunk."""
+    """Yield the places of the participants of each chunk that a site sums over."""
     for start in range(0, count, CHUNK):
         yield slice(start, min(start + CHUNK, count))
 
@@ -94,11 +94,11 @@ class _Here:
         part: Part,
         shape: tuple[int, ...],
         resolution: Resolution,
-        beside: Sequence[Any] | None,
+        companions: Sequence[Any] | None,
     ) -> Iterator[Array]:
         del shape
         blocks = self._data.blocks(resolution)
-        persons = blocks if beside is None else zip(blocks, beside, strict=True)
+        persons = blocks if companions is None else zip(blocks, companions, strict=True)
         for chunk in chunks(len(self._data.lengths)):
             yield part(islice(persons, chunk.stop - chunk.start))
 

@@ -30,9 +30,9 @@ MOST_SOLVED_FEATURES = 3_000
 class PlannedRelease:
     """One or more equal releases that an algorithm may make, known before any data is read.
 
-    ``share`` is the fraction of the whole budget (of μ²) for all ``rounds`` together; the shares of
+    ``share`` is the fraction of the whole budget (of μ²) for all ``rounds`` together. The shares of
     an algorithm add up to one. ``arguments`` has the shape of every array in a query that earlier
-    releases decide; a site refuses a query of other shapes unread. ``released`` is one noisy sum
+    releases decide. A site refuses a query of other shapes unread. ``released`` is one noisy sum
     over all sites, or each site's own answer with enough noise for a single answer. ``neighbours``
     has each site's neighbours: before it answers, a site reads their and its own answers in the
     earlier rounds, from them and not from the centre.
@@ -49,9 +49,9 @@ class PlannedRelease:
     neighbours: tuple[tuple[int, ...], ...] = ()
 
     @property
-    def beside(self) -> float:
+    def count_weight(self) -> float:
         """Return c of the bound; 0 among neighbours, whose answers are not sums over units."""
-        return 0.0 if self.neighbours else self.bound.beside
+        return 0.0 if self.neighbours else self.bound.count_weight
 
     def round_deviation(self, shape: Shape) -> float:
         """Return the standard deviation of the noise in an entry of one round.
@@ -84,7 +84,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class NeighbourAnswers:
-    """Earlier answers of a site and its neighbours in a stage with neighbours."""
+    """Earlier answers of a site and its neighbours, as a query carries them."""
 
     site: int
     """Index of the site that listens."""

@@ -12,7 +12,7 @@ MOST_ROWS = 1_000
 
 @dataclass(frozen=True)
 class Table:
-    """A result as a table."""
+    """A table of an analysis's result."""
 
     caption: str
     """One sentence for readers."""
@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Captions:
-    """Captions of an algorithm's results."""
+    """Captions of an analysis's results, for figures and tables."""
 
     column: str = "component"
     """One column of the loadings: component, pair, mean."""
@@ -71,7 +71,7 @@ class Result:
     """Name of the array that is to be written as images, or empty: D x R, or V x R if `fine`."""
     variances: str = ""
     """Name of the array with each map's explained share, by which the page orders them, largest
-    first; without it, their squares do."""
+    first. Without it, their squares do."""
     shares: tuple[Finding, ...] = ()
     """Fraction of the data's variance of each map; if empty, the page reports that of the maps'."""
     fine: bool = False

@@ -29,14 +29,14 @@ def units_of(unit: Unit, lengths: Sequence[int]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Public positions of a study's voxels."""
+    """Public positions of a study's voxels or vertices."""
 
     coordinates: Array
     """Shape (D, 3). Centres of the features' voxels in mm."""
     volume: float
     """Volume of a voxel in mm³."""
     fine: Array | None = None
-    """Shape (V, 3). Centres of the voxels of full-resolution maps; by default the same."""
+    """Shape (V, 3). Centres of the voxels of full-resolution maps. By default the same."""
     basis: Callable[[Array, float], SmoothBasis] = SmoothBasis
     """Smooth basis of a cut-off over the coordinates, where it is kept."""
     word: ClassVar[str] = "voxel"
@@ -93,7 +93,7 @@ class Templates:
     values: Array
     """Shape (D, R)."""
     fine: Array | None = None
-    """Shape (V, R). At the voxels of full-resolution maps; by default the same."""
+    """Shape (V, R). At the voxels of full-resolution maps. By default the same."""
 
     @property
     def count(self) -> int:

@@ -40,7 +40,7 @@ _LEAST_SEEN = 2
 
 @dataclass(frozen=True)
 class Directions:
-    """A study's fields about the directions."""
+    """Fields of a study file about shared directions."""
 
     kept: int
     """K, number of leading spatial directions of each participant."""
@@ -294,7 +294,7 @@ def directions_of(
 def series_in(
     blocks: Iterable[Array], basis: Array | None, global_signal: GlobalSignal
 ) -> Iterator[Array]:
-    """Yield each participant's series in the basis, d x T."""
+    """Yield each participant's series in the basis of shared directions, d x T."""
     for block in blocks:
         if basis is not None and basis.dtype != block.dtype:
             basis = basis.astype(block.dtype)

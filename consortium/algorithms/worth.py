@@ -39,7 +39,7 @@ _MOST_STEPS = 73
 
 
 def would_be_enough(shape: Shape, sees: Callable[[Shape], bool], purpose: str = "") -> str:
-    """Name the participants, or the epsilon, with which a study would find something.
+    """Return the number of participants, or the ε, with which a study would find something.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def would_be_enough(shape: Shape, sees: Callable[[Shape], bool], purpose: str = 
     sees : callable
         Returns whether a study of a shape is expected to find anything.
     purpose : str
-        What they are enough for, such as ``to expect two networks``.
+        Purpose for which they are enough, such as ``to expect two networks``.
     """
 
     def is_enough(steps: int) -> bool:

@@ -21,7 +21,7 @@ DAMAGED = (
 
 
 def path_in_folder(folder: Path, name: str) -> Path:
-    """Return the path of a file in a folder, for a name that another party chose.
+    """Return the path of a file in a folder, if the name that another party chose is safe.
 
     Raises ValueError if the name, or a link on its way, leads out of the folder.
     """

@@ -19,7 +19,7 @@ class cached_property(Generic[_T]):  # noqa: N801 - the name that it replaces
         self.__doc__ = work.__doc__
 
     def __get__(self, instance: Any, owner: type | None = None) -> _T:
-        """Work the value out; afterwards the instance's own entry is found first."""
+        """Work the value out. Afterwards the instance's own entry is found first."""
         if instance is None:
             raise AttributeError(self._name)
         value = instance.__dict__[self._name] = self._work(instance)

@@ -23,7 +23,7 @@ _PATIENCE = 3.0  # s for Prefect's answer
 
 @dataclass(frozen=True)
 class Check:
-    """A check and its result."""
+    """One check of an installation, and its result."""
 
     name: str
     """Subject of the check."""
@@ -40,13 +40,13 @@ class Check:
 
 
 def free_bytes(folder: Path) -> int:
-    """Free bytes of a folder's disk."""
+    """Return the number of free bytes on a folder's disk."""
     return shutil.disk_usage(folder).free
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Surroundings that are not in a folder of the party."""
+    """Parts of a party's installation that are not in its folder, for a check-up."""
 
     now: Callable[[], float]
     """Seconds since 1970."""
@@ -59,7 +59,7 @@ class Surroundings:
 
 
 def run_check(name: str, look: Callable[[], Check]) -> Check:
-    """Return the result of a check, or a failure if it raises an error."""
+    """Return the result of a check of an installation, or a failure if it raises an error."""
     try:
         return look()
     except ConsortiumError as error:
@@ -106,7 +106,7 @@ def write_metrics(path: Path, program: str, checks: Sequence[Check]) -> None:
 
 
 def disk(free: int, remedy: str = "Make room on the disk.") -> Check:
-    """Check the free disk space."""
+    """Check the free disk space of a party's installation."""
     message = f"{free / (1 << 30):.1f} GiB are free."
     if free >= LITTLE:
         return Check("disk", "ok", message)
@@ -114,7 +114,7 @@ def disk(free: int, remedy: str = "Make room on the disk.") -> Check:
 
 
 def software(names: Sequence[str]) -> Check:
-    """Report the versions of Python and of some distributions."""
+    """Report the versions of Python and of some packages, as a check of an installation."""
     python = ".".join(map(str, sys.version_info[:3]))
     libraries = ", ".join(f"{name} {version(name)}" for name in names)
     return Check("software", "ok", f"Python {python}, {libraries}.")

@@ -163,7 +163,7 @@ millisecond. By default it is twenty, in every round, while others on the machin
 
 
 def run_program(name: str, app: Callable[[], Any], terminal: Terminal) -> None:
-    """Run a program: an expected error is one sentence and exit code 1."""
+    """Run a command line: an expected error is one sentence and exit code 1."""
     make_printable()
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", _BLAS_PATIENCE)  # read when NumPy is imported
     try:

@@ -41,7 +41,7 @@ _LONGEST_CELL = (1 << 31) - 1
 
 
 class TableRow(NamedTuple):
-    """One row of a table."""
+    """One row of a delimited text file."""
 
     line: int
     """Number of the line in the file where the row begins, counted from 1."""
@@ -52,7 +52,7 @@ class TableRow(NamedTuple):
 
 
 class DelimitedTable:
-    """An open table with a header.
+    """An open delimited text file with a header.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a field of a model may hold, in plain words, and which field an error is about."""
+"""Values that a field of a model may have, in plain words, and the field that an error is about."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, UnionType

@@ -10,7 +10,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def count(many: int, what: str) -> str:
-    """Join a number and its noun: 1 participant, 1,204 participants."""
+    """Return a number and its noun for people: 1 participant, 1,204 participants."""
     return f"{many:,} {what}{'' if many == 1 else 's'}"
 
 
@@ -47,7 +47,7 @@ def moment(at: float) -> str:
 
 
 def said_together(sentences: Mapping[str, str]) -> list[str]:
-    """Join sentences that differ in the name of their site only.
+    """Join sentences for people that differ in the name of their site only.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One process for each folder."""
+"""Lock of a folder, in which only one centre, agent or inbox may work."""
 
 import fcntl
 import time
@@ -26,7 +26,7 @@ def only_one(folder: Path, who: str = "centre", name: str = _LOCK) -> Iterator[N
     folder : Path
         The folder.
     who : str
-        What is at work there.
+        Program that works there, such as an agent.
     name : str
         Name of the lock; programs with different names don't exclude each other.
     """

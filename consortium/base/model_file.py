@@ -21,7 +21,7 @@ def read_model(path: Path, model: type[_Model]) -> _Model:
     """Read a model from plain YAML: no aliases, no tags, no field twice; empty means defaults.
 
     Raises ConfigurationError if the file can't be read, or a field is unknown, missing or out of
-    range; the message names it.
+    range. The message names it.
     """
     try:
         values = read_yaml(path)

@@ -18,7 +18,7 @@ _ours: list[str] = []  # name of the program that ends so, while it runs
 
 @contextmanager
 def ended_by_signals(program: str) -> Iterator[None]:
-    """Let both signals end the process while this lasts; to be used in the main thread."""
+    """Let Ctrl-C and SIGTERM end the process while this lasts; call it in the main thread."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     _ours.append(program)
     take_signals()
@@ -31,7 +31,7 @@ def ended_by_signals(program: str) -> Iterator[None]:
 
 
 def take_signals() -> None:
-    """Take the signals back from a library that has set handlers of its own."""
+    """Handle Ctrl-C and SIGTERM again after a library has set handlers of its own."""
     if _ours:
         for number in _SIGNALS:
             signal.signal(number, _end)

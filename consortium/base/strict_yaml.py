@@ -81,7 +81,7 @@ def read_limited(path: Path) -> bytes:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a plain YAML file.
+    """Read a plain YAML file, without anchors, tags or repeated keys.
 
     Raises OSError if the file can't be read. Raises ValueError if it is not text, or `parse_yaml`
     refuses it.

@@ -9,7 +9,7 @@ MOST_BYTES = 1 << 26
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """Read a tab-separated table whose lines are all as wide as its first.
+    """Read a tab-separated table of an output folder whose lines are all as wide as its first.
 
     Raises OSError if it can't be read. Raises OutputError if it is too large, or no such table.
     """

@@ -14,5 +14,5 @@ __all__ = ["app", "main", "members", "results", "studies"]
 
 
 def main() -> None:
-    """Run the command line: an expected error is one sentence and exit code 1."""
+    """Run the command line `consortium`: an expected error is one sentence and exit code 1."""
     run_program("consortium", app, out)

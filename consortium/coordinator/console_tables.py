@@ -70,7 +70,7 @@ def _show_forecast(foretold: ResultTable, out: Console) -> None:
 
 
 def show_table(found: ResultTable, out: Console) -> None:
-    """Print a table under its caption."""
+    """Print a table under its caption on the terminal."""
     table = Table(*found.columns)
     for row in found.rows:
         table.add_row(*map(cell_text, row))

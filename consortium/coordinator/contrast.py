@@ -26,14 +26,14 @@ _LEAST_ANGLE = 1e-6
 """Smallest difference of distinct combinations: factors have nine digits after the point."""
 _ROUNDING = 1e-12
 _CLIPPED = 0.15
-"""Relative error of what a coefficient takes over from removed columns, because participants with
+"""Relative error of the part that a coefficient takes over from removed columns: participants with
 large values are clipped more. Measured as 0.01 to 0.17 (docs/replication/glm.md, "Several models
 from one release"). Without noise nothing is clipped."""
 _HEADINGS = ("view", "entry", "effect", "error", "t", "p", "q", "low", "high")
 
 
 def compare_coefficients(released: ReleasedCoefficients, expression: str) -> Table:
-    """Compute a combination of coefficients for every outcome, and test it as a separate run would.
+    """Compute a contrast of coefficients for every outcome, and test it as a separate run would.
 
     Raises StudyError if it is not such a sum, has an unknown name, or is empty.
 
@@ -61,7 +61,7 @@ def effects_along(
     outcomes: Sequence[int] | None = None,
     restricted: Array | None = None,
 ) -> Estimates:
-    """Test a combination of coefficients for every outcome, or for some.
+    """Test a contrast of a finished `glm`'s coefficients for every outcome, or for some.
 
     Raises StudyError if it has no error.
 
@@ -119,7 +119,7 @@ def _with_covariances(
 
 
 def interval(found: Estimates) -> tuple[Array, Array]:
-    """Return the ends of the 95 % intervals."""
+    """Return the ends of the 95 % intervals of a contrast's effects."""
     half = stdtrit(found.freedom, _CONFIDENCE) * found.widths
     return found.effects - half, found.effects + half
 
@@ -131,7 +131,7 @@ def worked_out(released: ReleasedCoefficients, expressions: Sequence[str]) -> Ta
 
 
 def joint(released: ReleasedCoefficients, expressions: Sequence[str]) -> Table:
-    """Test for every outcome whether any of several combinations differs from 0.
+    """Test for every outcome whether any of several contrasts differs from 0.
 
     Raises StudyError if one is not such a sum, or they are linearly dependent.
 

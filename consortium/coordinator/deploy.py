@@ -117,7 +117,7 @@ def new_schedule(files: RunFiles, cron: str, timezone: str = "UTC") -> Scheduled
 
 
 def save_scheduled(folder: Path, record: ScheduledStudy) -> Path:
-    """Write a record under the study's name; returns its path.
+    """Write the record of a scheduled study under its name; returns its path.
 
     Raises ConfigurationError if it can't be written.
     """
@@ -198,7 +198,7 @@ def unfinished_output(record: ScheduledStudy) -> Path | None:
 
 
 def fresh_folder(record: ScheduledStudy) -> Path:
-    """Return the output folder of the next new run: the last one if it has no run, or a new one."""
+    """Return the output folder of a schedule's next run: the last one if unused, or a new one."""
     numbered = _numbered(record.out)
     if numbered and not (record.out / numbered[-1] / RECORD).exists():
         return record.out / numbered[-1]

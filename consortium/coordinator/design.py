@@ -93,7 +93,7 @@ class Assumed:
 
 
 class Point(NamedTuple):
-    """A study near the one that is planned."""
+    """Forecast of a study near the planned one, for `design.html`."""
 
     at: float
     """Its ε, or number of participants or hospitals."""
@@ -114,7 +114,7 @@ class StudyDesign:
 
 
 def design(assumed: Assumed) -> StudyDesign:
-    """Forecast a study and similar ones.
+    """Forecast a study and similar ones, for the page `design.html`.
 
     Raises ConsortiumError if the study itself can't be planned.
     """
@@ -214,7 +214,7 @@ def project_accounts(
 
 @dataclass(frozen=True)
 class ProjectedLedgers:
-    """Charges of studies to every hospital's ledger."""
+    """Charges of planned studies to every hospital's ledger, projected over years."""
 
     accounts: tuple[ProjectedAccount, ...]
     runs: int
@@ -270,7 +270,7 @@ def write_design(
 
 
 def draw_curves(found: StudyDesign) -> Picture:
-    """Draw the first forecast over ε, participants and hospitals, with its range."""
+    """Draw a design's first forecast over ε, participants and hospitals, with its range."""
     reached = found.outlook.expected[0].name
     figure = Figure(figsize=SIZE, dpi=DOTS, layout="constrained")
     curves = {name: [p for p in points if p.expected] for name, points in found.curves.items()}

@@ -28,7 +28,7 @@ _PLAIN = re.compile(r"[^,\[\]*]+")
 
 @dataclass(frozen=True)
 class Detected:
-    """Contents of a table."""
+    """Columns and names that a coordinator's own table suggests for a study."""
 
     groups: dict[str, tuple[str, str]]
     """Columns with two levels, and these, the one that is compared against first."""

@@ -41,7 +41,7 @@ class CoordinatorParts:
 
 
 def check_centre(office: CoordinatorParts, around: Surroundings) -> list[Check]:
-    """Check everything that a run needs at the centre, in the order of its correction.
+    """Check everything that a run needs at the coordinator, in the order of its correction.
 
     Returns
     -------

@@ -155,14 +155,14 @@ def assessed_stages(stage: StageOutlook) -> dict[str, str]:
 
 
 class Rows(NamedTuple):
-    """A table: its heads, and its lines."""
+    """A table of an impact assessment: its heads, and its lines."""
 
     heads: tuple[str, ...]
     lines: tuple[tuple[str, ...], ...]
 
 
 class AssessmentPart(NamedTuple):
-    """A heading, facts from the plan, and decisions of people."""
+    """A part of an impact assessment: heading, facts from the plan, decisions of people."""
 
     heading: str
     paragraphs: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ def keep_evidence(
 
 
 def keep_papers(folder: Path, study: Study, study_file: Path) -> None:
-    """Copy the signed study and the files that it names.
+    """Copy the signed study and the files that it names into the evidence.
 
     Its signature contains the keys of its own sites, which the announcement lists. The roster also
     names the consortium's other members and is not published. Raises OutputError if a file can't be
@@ -90,7 +90,7 @@ def named_files(study: Study, folder: Path) -> tuple[str, ...]:
 
 
 def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> None:
-    """Copy the centre's messages and the sites' attestations from the exchange.
+    """Copy the centre's messages and the sites' attestations from the exchange into the evidence.
 
     Raises ExchangeError if one is missing. Raises OutputError if a file can't be written.
     """
@@ -143,7 +143,7 @@ def _keep_arrays(place: Path, mail: Mailbox, query: bytes) -> None:
 
 
 def keep_attestations(folder: Path, releases: Releases, rounds: int) -> None:
-    """Copy the attestations on the exchange with their sites' signatures."""
+    """Copy the attestations on the exchange, as evidence, with their sites' signatures."""
     mail = releases.mail
     names = Names(mail.context.run)
     for site in mail.context.study.sites:

@@ -74,7 +74,7 @@ def fetch_late(folder: Path, exchange: Exchange) -> Found:
 
 
 def check_attestation(record: EvidenceRecord, site: str, data: bytes) -> None:
-    """Refuse a message that is not a site's own attestation of the run; raises ProtocolError."""
+    """Check that a late message is a site's own attestation; raises ProtocolError."""
     opened = unseal(
         data,
         record.keys,

@@ -57,7 +57,7 @@ def _counts(text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class DraftQuestion:
-    """A question of a draft."""
+    """One question that `new-study` asks to draft a study file."""
 
     text: str
     """Text of the question."""
@@ -128,10 +128,10 @@ _BY_GROUP = ("column", "levels")
 def new_study(
     path: Path, algorithm: str, given: Mapping[str, str | None], ask: Ask | None
 ) -> Study:
-    """Write a study file.
+    """Write a commented first study file from the coordinator's answers.
 
     Raises StudyError if the file exists, an answer is missing or not used by this draft, or the
-    answers make no valid study; nothing is written then. Raises OutputError if the file can't be
+    answers make no valid study. Nothing is written then. Raises OutputError if the file can't be
     written.
 
     Parameters

@@ -56,7 +56,7 @@ def read_groups(
 
 
 def read_limits(path: Path, outcomes: Sequence[str] | None) -> dict[str, Limits]:
-    """Read limits of every outcome.
+    """Read limits of every outcome from the coordinator's own table.
 
     Raises StudyError if a column is missing, or its limits are not an interval. Raises TableError
     if the table can't be read.
@@ -87,7 +87,7 @@ def states_limits(path: Path) -> bool:
 
 
 def with_regions(names: Sequence[str]) -> tuple[list[str], str | list[str] | None]:
-    """Return the names of columns, and the meaning of ``*`` in them.
+    """Return the names of a new study's columns, and the meaning of ``*`` in them.
 
     FreeSurfer's aseg writes ``Left-Hippocampus``, and its cortical tables ``lh_insula_thickness``.
     A study has one list of regions. With cortical names, those of aseg are written out.
@@ -205,6 +205,6 @@ def what_was_read(answers: Mapping[str, str | None]) -> list[str]:
 
 
 def given_file(said: str) -> Path | None:
-    """Return the file that an answer names, or None if it names none."""
+    """Return the file that an answer to `new-study` names, or None if it names none."""
     path = Path(said)
     return path if path.suffix in (".tsv", ".csv", ".txt") or path.is_file() else None

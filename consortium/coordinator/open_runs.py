@@ -1,6 +1,6 @@
 """Runs that stand open on the exchange: announced by this centre, and without a final message.
 
-A centre that has lost its output folder finds them here, and no other run is opened beside them.
+A centre that has lost its output folder finds them here. No other run is opened meanwhile.
 """
 
 import re
@@ -29,7 +29,7 @@ def runs_of(exchange: Exchange, study: str) -> list[str]:
 
 
 def run_number(run: str) -> int:
-    """Return the number at the end of a run's name."""
+    """Return the number at the end of a run's name on the exchange."""
     return int(run.rpartition("-")[2])
 
 

@@ -35,7 +35,7 @@ class MachineFacts:
 
 @dataclass(frozen=True)
 class Publisher:
-    """Writes the output folder."""
+    """Writer of a finished study's output folder."""
 
     folder: Path
     opened: OpenedStudy

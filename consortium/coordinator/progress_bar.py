@@ -49,7 +49,7 @@ class RoundsBar:
 
 
 class PersonsBar:
-    """A progress bar over participants as a context; calling it sets it."""
+    """A progress bar over participants in a terminal, as a context; calling it sets it."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(

@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Provenance:
-    """Starting point of a check."""
+    """Parties, plan and signed documents of a published run, from which it is verified."""
 
     record: EvidenceRecord
     """The run's messages, under the keys that the study's signature holds."""
@@ -123,7 +123,7 @@ def fingerprints(path: Path) -> dict[str, str]:
 
 
 def announced_members(message: bytes) -> Roster:
-    """Return the parties of an announcement, whose keys the study's signature must contain.
+    """Return the parties of a published run's announcement, whose keys must be in the signature.
 
     Raises ContradictionError if it is not an announcement.
     """
@@ -138,7 +138,7 @@ def announced_members(message: bytes) -> Roster:
 
 
 def as_contradiction(act: Callable[[], _T], where: str) -> _T:
-    """Read something of the evidence; an error of it contradicts the file ``where``."""
+    """Read something of a published run; an error of it contradicts the file ``where``."""
     try:
         return act()
     except ContradictionError:

@@ -4,7 +4,7 @@ Least squares of a model that lacks columns, or whose levels are merged, are tho
 model under the restriction R β = 0: β - B Rᵀ (R B Rᵀ)⁻¹ R β, where B is the inverse second moment
 of the columns within sites (Seber and Lee 2003, Linear Regression Analysis, section 3.8). All of it
 was released, so a refit has no privacy loss. Variances of outcomes are those within sites, which
-contain what the removed columns explain.
+contain the variance that the removed columns explain.
 """
 
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def fit_again(released: ReleasedCoefficients, asked: Refit) -> FittedModel:
 
 
 def discovery_rates(models: Sequence[FittedModel], own: Array) -> list[Array]:
-    """Return q of all tests of several models, counted together with the run's own.
+    """Return q of all tests of several refits, counted together with the run's own.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class WrittenRefit:
 
 
 def usual_folder(output: Path) -> Path:
-    """Return the folder of a run's refits: beside the run's, which `verify` compares."""
+    """Return the folder of a run's refits: next to the run's, which `verify` compares."""
     return output.resolve().with_name(f"{output.resolve().name}-refits")
 
 
@@ -102,7 +102,7 @@ def _tables(refits: Sequence[Refit], models: Sequence[FittedModel], own: Array) 
 
 
 def refit_text(asked: Refit) -> str:
-    """Return a refit as its command's options."""
+    """Return a refit as the options of the command `refit`."""
     more = [f"merge {each}" for each in asked.merge]
     more += [f"reference {each}" for each in asked.reference]
     more += [f"outcomes {each}" for each in asked.outcomes]
@@ -110,7 +110,7 @@ def refit_text(asked: Refit) -> str:
 
 
 def first_sentence(table: Table) -> str:
-    """Return how many outcomes differ."""
+    """Return the sentence on how many outcomes of refits differ."""
     place = table.columns.index("q")
     found = sum(float(str(row[place])) <= RATE for row in table.rows)
     tests = count(len(table.rows), "effect")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Platform(StrEnum):
-    """Platforms that the relay supports."""
+    """Platforms on which the relay can transport a study's messages."""
 
     nvflare = "nvflare"
     vantage6 = "vantage6"
@@ -29,7 +29,7 @@ FOLDER_IS = {
 
 
 class Carriage(NamedTuple):
-    """How a study is to be carried."""
+    """Sites' names and time limits of a job that transports a study's messages."""
 
     clients: tuple[str, ...]
     """The sites' names on the platform; empty if they are the study's."""
@@ -42,7 +42,7 @@ class Carriage(NamedTuple):
 
 
 def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Path) -> None:
-    """Write the folder for the platform.
+    """Write the folder of the relay's job for a platform.
 
     Raises ConfigurationError if cape-relay is not installed. Raises StudyError if the platform's
     names are not as many as the study's sites, or some are the same. Raises OutputError if the

@@ -226,14 +226,14 @@ def _sized(crate: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def is_numeric(name: str) -> bool:
-    """Return whether a file has numbers for programs, and is not a page for people."""
+    """Return whether a remade file has numbers for programs, and is not a page for people."""
     return name.endswith(tuple(_COMPARED))
 
 
 def relative_distance(one: Path, other: Path) -> dict[str, float]:
-    """Return differences of numbers of two files, over the largest: for each map or column.
+    """Return differences of two remade files' numbers over the largest, by map or column.
 
-    Infinite where words, shapes or whole numbers differ, or a file can't be read; rows that are
+    Infinite where words, shapes or whole numbers differ, or a file can't be read. Rows that are
     missing are missing from every column.
     """
     compare = next(act for end, act in _COMPARED.items() if other.name.endswith(end))
@@ -245,7 +245,7 @@ def relative_distance(one: Path, other: Path) -> dict[str, float]:
 
 
 def texts_apart(one: str, other: str) -> float:
-    """Return the largest relative difference of numbers in two texts, infinite if words differ.
+    """Return the largest relative difference of numbers in two remade texts; inf if words differ.
 
     Numbers that differ by one in their last digit are equal.
     """

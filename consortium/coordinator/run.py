@@ -39,7 +39,7 @@ _REPORT = "privacy_report.json"
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Where a run's files are."""
+    """Files and folders that the command `run` uses."""
 
     study: Path
     roster: Path

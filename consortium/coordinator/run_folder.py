@@ -180,7 +180,7 @@ class SiteStanding:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """Where a run stands."""
+    """State of a run, as the exchange and the output folder show it."""
 
     run: str
     step: str

@@ -48,7 +48,7 @@ _ANOTHER_BUILD = (
 
 @dataclass
 class Checkup:
-    """One check of an output folder."""
+    """One check of a published output folder."""
 
     folder: Path
     """The output folder of a run."""
@@ -250,7 +250,7 @@ class Checkup:
 
 
 def computed_elsewhere(platform: Mapping[str, str]) -> str:
-    """Return the centre's platform, if it differs from this machine's."""
+    """Return the platform of a verified run's centre, if it differs from this machine's."""
     if dict(platform) == dict(own_platform()):
         return ""
     at = ", ".join(f"{name} {value}" for name, value in sorted(platform.items()) if value)

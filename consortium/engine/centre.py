@@ -307,8 +307,8 @@ class Centre:
         name = self._names.round(session.number, QUERY)
         stored = self._mail.get(name, MOST_QUERY + OVERHEAD) if resumes else None
         if stored is None:
-            body, beside = encode_query(session.pending)
-            for digest, data in beside.items():
+            body, arrays = encode_query(session.pending)
+            for digest, data in arrays.items():
                 if digest not in self._placed:
                     self._mail.put(self._names.array(digest), data)
                     self._placed.add(digest)

@@ -99,7 +99,7 @@ class Cancellation:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A wait."""
+    """A wait of a run for messages of sites, with its deadlines."""
 
     step: str
     """Awaited message, such as ``round 7 (contribution)``."""

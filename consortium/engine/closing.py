@@ -38,7 +38,7 @@ MOST_PUBLISHED = 8 << 20
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended."""
+    """How a run ended: published, failed or cancelled."""
 
     outcome: str
     reason: str = ""
@@ -56,7 +56,7 @@ def end_notice(error: ConsortiumError | None = None) -> bytes:
     Parameters
     ----------
     error : ConsortiumError, optional
-        Why the run is aborted; without it, the run is complete.
+        Why the run is aborted. Without it, the run is complete.
     """
     if error is None:
         return json.dumps({"outcome": _COMPLETE}).encode()
@@ -68,7 +68,7 @@ def end_notice(error: ConsortiumError | None = None) -> bytes:
 
 
 def read_end(exchange: Exchange, run: str, keys: Mapping[str, bytes]) -> Ended | None:
-    """Return how a run ended; None if it has not.
+    """Return how a run ended, from its messages; None if it has not.
 
     Raises ProtocolError if the message is not the centre's final one. Raises ExchangeError if the
     exchange can't be read.
@@ -130,7 +130,7 @@ class Attestation(_Body, frozen=True, forbid_unknown_fields=True):
 
 
 class Published(_Body, frozen=True, forbid_unknown_fields=True):
-    """Every file of the output folder with its SHA-256."""
+    """Message of a run's end: every file of the output folder with its SHA-256."""
 
     files: dict[str, Bytes32]
 
@@ -144,7 +144,7 @@ def encode_closing(body: _Body) -> bytes:
 
 
 def decode_closing(kind: type[_BodyType], data: bytes, sender: str) -> _BodyType:
-    """Decode a body; raises ProtocolError if it is malformed; it names the ``sender``."""
+    """Decode a body; raises ProtocolError if it is malformed. It names the ``sender``."""
     try:
         return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

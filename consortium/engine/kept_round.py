@@ -7,7 +7,7 @@ from consortium.algorithms.base import Array
 
 @dataclass(frozen=True)
 class Kept:
-    """A round of the transcript."""
+    """A released round as the transcript stores it."""
 
     number: int
     """1, 2, ..."""

@@ -26,7 +26,7 @@ NOT_APPROVED = "whose approval does not cover this run"
 
 @dataclass(frozen=True)
 class AwaitedMessages:
-    """Messages of one kind that are awaited."""
+    """Messages of one kind for which the centre waits."""
 
     step: str
     """For people."""
@@ -73,7 +73,7 @@ class AwaitedMessages:
 
 @dataclass
 class Mailbox:
-    """The centre's post in one run."""
+    """The centre's messages on the exchange in one run."""
 
     context: RunContext
     identity: Ed25519PrivateKey
@@ -288,7 +288,7 @@ class Mailbox:
 
 
 def foreign_message(name: str, error: ProtocolError) -> TakenError:
-    """Make the error of a name of the centre's with another party's message.
+    """Return the error for a name of the centre's on the exchange with another party's message.
 
     It does not end the run: otherwise any party that can write to the exchange could end it.
     """
@@ -305,7 +305,7 @@ _MOST = 300  # characters of a site's text
 
 @dataclass(eq=False)
 class Notices:
-    """Notices that the centre has read from the sites in one run."""
+    """Notices from the sites that the centre has read in one run."""
 
     context: RunContext
     exchange: Exchange

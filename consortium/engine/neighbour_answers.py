@@ -28,7 +28,7 @@ def answers_neighbours(stage: Stage) -> bool:
 
 
 def encode_broadcast(context: bytes, vector: Ring, bits: int) -> bytes:
-    """Encode a site's protected answer.
+    """Encode a site's protected answer to its neighbours.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def broadcast_limit(stage: Stage) -> int:
 
 
 def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int) -> Array:
-    """Decode a neighbour's answer.
+    """Decode a neighbour's protected answer.
 
     Raises ProtocolError if it is malformed, or answers another question than ``context``.
 

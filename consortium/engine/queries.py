@@ -48,7 +48,7 @@ class SiteNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def encode_note(note: SiteNote) -> bytes:
-    """Encode a site's note."""
+    """Encode the note that a site adds to its answer."""
     return msgspec.msgpack.encode(note)
 
 
@@ -62,7 +62,7 @@ def decode_note(data: bytes, site: str) -> SiteNote:
 
 def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
     """Encode a query; returns its bytes and the arrays to store next to it, by digest."""
-    beside: dict[str, bytes] = {}
+    arrays: dict[str, bytes] = {}
     arguments: dict[str, _Array | _Named] = {}
     for name, value in sorted(query.arguments.items()):
         data = np.ascontiguousarray(value, dtype="<f8").tobytes()
@@ -70,9 +70,9 @@ def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
             arguments[name] = _Array(value.shape, data)
         else:
             digest = hashlib.sha256(data).hexdigest()
-            beside[digest] = data
+            arrays[digest] = data
             arguments[name] = _Named(value.shape, digest)
-    return msgspec.msgpack.encode(_Query(query.stage, query.statistic, arguments)), beside
+    return msgspec.msgpack.encode(_Query(query.stage, query.statistic, arguments)), arrays
 
 
 def sketch_query(data: bytes) -> Query:
@@ -90,7 +90,7 @@ def sketch_query(data: bytes) -> Query:
 
 
 def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
-    """Decode a query.
+    """Decode a query of the centre.
 
     Raises ProtocolError if it is malformed, or an array is not the one that was named.
 

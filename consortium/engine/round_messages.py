@@ -159,7 +159,7 @@ def not_started(mail: Mailbox, missing: Sequence[str]) -> AbsentError:
 
 
 def shortage(mail: Mailbox, sites: Sequence[str], what: str, seconds: float) -> SiteError:
-    """Name the missing sites without which the run ends, and the reasons of refusals."""
+    """Name the missing sites without which a run ends, and the reasons of refusals."""
     notices = mail.notices
     reasons = [notices.refused[site] for site in sites if site in notices.refused]
     silent = [site for site in sites if site not in notices.refused]

@@ -17,7 +17,7 @@ from consortium.study.spec import Study
 
 @dataclass(frozen=True)
 class RunContext:
-    """The setting of a run."""
+    """The setting of a run: study, plan, names and keys that all parties share."""
 
     run: str
     """Name of the run on the exchange."""

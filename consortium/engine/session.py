@@ -19,7 +19,7 @@ from consortium.study.plan import Plan, Stage
 
 @dataclass(frozen=True)
 class Round:
-    """A finished round."""
+    """A finished round: its query and its release."""
 
     number: int
     """1, 2, ..."""
@@ -169,7 +169,7 @@ def own_answers(mechanism: Mechanism, values: Array, present: Sequence[int]) -> 
 
 
 def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
-    """Return the stage that a query draws on.
+    """Return the planned stage that a query of the analysis belongs to.
 
     Raises PrivacyError if stage, statistic or the form of an argument is not planned, or the
     stage's rounds are used up.

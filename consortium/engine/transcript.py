@@ -1,6 +1,6 @@
 """The public record of a run on disk, from which it resumes.
 
-Each round is an array and a JSON file that is written after it; a round without its JSON file did
+Each round is an array and a JSON file that is written after it. A round without its JSON file did
 not happen. The array has the release as integers of the ring, which sites signed and which can be
 added again. Floating-point numbers would lose bits beyond 2^53.
 """
@@ -24,7 +24,7 @@ TRANSCRIPT = "transcript"
 
 @dataclass(eq=False)
 class Transcript:
-    """Rounds in a folder."""
+    """Released rounds of a run in a folder, from which it resumes."""
 
     folder: Path
     """Made with the first round."""

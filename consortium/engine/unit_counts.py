@@ -17,7 +17,7 @@ _LEAST_DEVIATION = 1e-9  # of counts without noise
 
 
 def is_far_below(units: float, deviation: float, nominal: float) -> bool:
-    """Return whether an estimated number of units is clearly below half of the nominal number."""
+    """Return whether a site's estimated units are clearly below half of the nominal number."""
     return units + _CLEARLY * deviation < nominal / 2
 
 

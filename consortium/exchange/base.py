@@ -116,10 +116,10 @@ def check_name(name: str) -> str:
 
 
 def name_taken(name: str) -> ExchangeError:
-    """Make the error of a name that has other bytes."""
+    """Return the error for a name on the exchange that has other bytes."""
     return TakenError(f"{name} has another message already; each is written once.")
 
 
 def oversized_message(name: str, limit: int) -> ExchangeError:
-    """Make the error of a message with too many bytes."""
+    """Return the error for a message on the exchange with too many bytes."""
     return OversizedError(f"{name} has more than the allowed {limit} bytes; it was not read.")

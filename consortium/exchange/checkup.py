@@ -24,7 +24,7 @@ def check_probe(exchange: Exchange, party: str, token: str) -> Check:
 
 
 def compared_clock(exchange: Exchange, party: str, token: str, now: Callable[[], float]) -> Check:
-    """Compare the clock with the exchange's.
+    """Compare this machine's clock with that of the exchange.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def compared_clock(exchange: Exchange, party: str, token: str, now: Callable[[],
 
 
 def directory_of(place: str) -> Path | None:
-    """Return the path of an exchange that is a directory."""
+    """Return the path of an exchange that is a directory, for its check-up."""
     url = urlsplit(place)
     if "://" in place and url.scheme != "file":
         return None

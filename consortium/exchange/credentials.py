@@ -51,7 +51,7 @@ class SftpCredentials(FrozenModel):
     key_file: Path | None = None
     """Private key to log in with, readable by its owner only."""
     passphrase: SecretStr | None = None
-    """Opens the private key; it is never sent."""
+    """Opens the private key. It is never sent."""
     password: SecretStr | None = None
     """Password of the account, for a server that accepts no key."""
 

@@ -4,7 +4,7 @@ from consortium.exchange.base import check_name, name_taken, oversized_message
 
 
 class MemoryExchange:
-    """Bytes in a dictionary."""
+    """An exchange in a dictionary, within one process."""
 
     pace = 0.0005
 

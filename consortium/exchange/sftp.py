@@ -97,7 +97,7 @@ class Connection:
 
 
 def connect(address: Address, credentials: SftpCredentials, patience: float) -> Connection:
-    """Log in.
+    """Log in to an SFTP server.
 
     Raises ConfigurationError if the private key can't be used. Raises ExchangeError if the server
     can't be reached, is another than the known one, or does not let the user in.
@@ -227,7 +227,7 @@ class SftpExchange:
     Parameters
     ----------
     root : str
-        Absolute path of the directory; it is made if its parent exists.
+        Absolute path of the directory. It is made if its parent exists.
     patience : float
         Seconds until a silent server counts as gone, plus the bytes' time on a slow link.
     """

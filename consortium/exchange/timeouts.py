@@ -11,7 +11,7 @@ def transfer_timeout(patience: float, size: int) -> float:
 
 
 def drop_when_stuck(connection: socket.socket, patience: float) -> None:
-    """Let the system close a connection whose bytes are not accepted for a number of seconds.
+    """Let the system close an exchange's connection on which no bytes are accepted.
 
     Without it, a server that stops within a large message is detected only when the whole message
     is overdue. Only Linux supports it.

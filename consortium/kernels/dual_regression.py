@@ -56,7 +56,7 @@ def fisher_connectivity(series: Array, templates: Array) -> Array:
 
 
 def fisher_z(shared: Array) -> Array:
-    """Return Fisher's z for every two of R courses of mean zero and norm one (or zero)."""
+    """Return Fisher's z of the correlation of every two of R normalized courses."""
     between = np.clip((shared @ shared.T)[np.triu_indices(len(shared), 1)], -_LARGEST, _LARGEST)
     return np.asarray(np.arctanh(between))
 

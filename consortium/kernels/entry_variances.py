@@ -15,7 +15,7 @@ _LARGEST_SHIFT = 1.0
 
 
 def entry_variances(mean: Array, squares: Array, level: Array, bound: float) -> Array:
-    """Return the variance of each entry.
+    """Return the variance of each entry among participants.
 
     Estimates are shrunk to their median, in proportion to the noise in their differences (James and
     Stein). No estimate is shifted by more than the noise's standard deviation, so an entry that

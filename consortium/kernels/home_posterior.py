@@ -79,7 +79,7 @@ class PriorVariances:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """P, and the values it was computed from."""
+    """Mean projector P of a hospital and a release combined, and its inputs."""
 
     matrix: Array
     """P, shape (d, d)."""

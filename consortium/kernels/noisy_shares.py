@@ -63,7 +63,7 @@ class EstimatedShares:
 def estimate_shares(
     shares: Array, noise: float, parts: Sequence[tuple[slice, Array | None]] = ()
 ) -> EstimatedShares:
-    """Estimate shares part by part.
+    """Estimate the shares of participants who have each entry, part by part.
 
     Parameters
     ----------

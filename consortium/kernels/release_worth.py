@@ -24,7 +24,7 @@ real participants."""
 
 @dataclass(frozen=True)
 class Worth:
-    """Worth of a release."""
+    """Worth of a released mean to a hospital, in its own participants."""
 
     persons: float
     """Number of a hospital's own participants whose mean has the variance of the noise; infinite

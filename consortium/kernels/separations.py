@@ -159,7 +159,7 @@ def _slopes_by_moments(loadings: Array) -> Callable[[Array], Array]:
 
 
 def separate_weighted(maps: Array, weights: Array) -> tuple[Array, Array]:
-    """Return maps of simple structure.
+    """Return maps of simple structure of the weighted directions.
 
     Parameters
     ----------

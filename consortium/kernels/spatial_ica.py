@@ -23,7 +23,7 @@ GAUSSIAN = 0.3745672075
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Independent maps."""
+    """Independent maps with their unmixing."""
 
     maps: Array
     """Mean 0 and variance 1 over the voxels, in any order and sign. Shape (V, R')."""
@@ -70,7 +70,7 @@ def nearly_constant(maps: Array) -> NDArray[np.bool_]:
 def fast_ica(
     white: Array, start: Array, iterations: int = ITERATIONS, tolerance: float = TOLERANCE
 ) -> Array:
-    """Run FastICA with log cosh from one start.
+    """Run FastICA with log cosh from one start, for spatial maps.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def product_of_columns(left: Array, columns: Array) -> Array:
 
 
 def filled_up(columns: Array) -> Array:
-    """Append columns of zeros up to a multiple of the tile's width, in C order.
+    """Append columns of zeros up to a multiple of a tile's width, in C order.
 
     Reductions and element-wise functions may also round a narrow array in another order. On whole
     tiles they treat each column alike.

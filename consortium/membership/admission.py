@@ -41,7 +41,7 @@ class _File(FrozenModel):
 
 @dataclass(frozen=True)
 class JoinRequest:
-    """A request whose signatures were checked."""
+    """A site's request to join a consortium, whose signatures were checked."""
 
     site: str
     key: bytes

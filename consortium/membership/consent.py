@@ -34,7 +34,7 @@ _ROUNDING = 1 + 1e-9  # ε survives the way to μ and back only so far
 
 @dataclass(frozen=True)
 class Terms:
-    """How often, how dearly and how long an approved study may run.
+    """How often, with which loss and how long an approved study may run.
 
     Raises StudyError if a number allows nothing, or is none.
     """

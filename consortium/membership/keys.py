@@ -27,7 +27,7 @@ class Identity:
 
 
 def create_identity(folder: Path, entropy: bytes) -> Identity:
-    """Write new keys, readable by their owner only.
+    """Write a party's new long-term keys, readable by their owner only.
 
     Raises ConfigurationError if there are keys already, or they can't be written.
 
@@ -52,7 +52,7 @@ def create_identity(folder: Path, entropy: bytes) -> Identity:
 
 
 def load_identity(folder: Path, name: str = KEYS) -> Identity:
-    """Read the keys, or earlier ones that were kept under another name.
+    """Read a party's long-term keys, or earlier ones that were kept under another name.
 
     Raises ConfigurationError if they are missing, damaged, or readable by others.
     """

@@ -125,7 +125,7 @@ class Handover(FrozenModel):
 
 @dataclass(frozen=True)
 class Roster:
-    """A roster whose signature was checked.
+    """Members of a consortium by name, whose signature was checked.
 
     Raises StudyError if a member lacks a name or a key of its own, or there are too many.
     """

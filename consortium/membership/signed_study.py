@@ -91,12 +91,12 @@ def read_signed(path: Path, members: Roster) -> SignedStudy:
     signature. Raises SignatureError if study, mask or keys are not those that were signed.
     """
     found = _digests(path, members)
-    beside = signature_path(path)
+    signature = signature_path(path)
     try:
-        file = _File.model_validate(read_yaml(beside))
+        file = _File.model_validate(read_yaml(signature))
     except (OSError, ValueError) as error:
         raise StudyError(
-            f"{path} has no valid signature next to it ({beside.name}); ask the coordinator for "
+            f"{path} has no valid signature next to it ({signature.name}); ask the coordinator for "
             "both files, which 'consortium sign' leaves together."
         ) from error
     compared = (
@@ -113,8 +113,8 @@ def read_signed(path: Path, members: Roster) -> SignedStudy:
         )
     if not verifies(members.centre, file.signature, found.signed()):
         raise SignatureError(
-            f"{beside} is not signed by the consortium's key of the roster, or an earlier version "
-            "signed it; ask the coordinator to sign the study again."
+            f"{signature} is not signed by the consortium's key of the roster, or an earlier "
+            "version signed it; ask the coordinator to sign the study again."
         )
     return found
 
@@ -128,17 +128,19 @@ def _digests(path: Path, members: Roster) -> SignedStudy:
             f"{path}: must be a study file in UTF-8, and can't be read. Check the path."
         ) from error
     study.check_scheme(str(path))
-    mask = mask_digest(study, path.parent)
+    files = named_files_digest(study, path.parent)
     keys = roster_keys(study, members.keys, "the roster")
     # The folder of a link itself, and not of its target: the checked files are in this one.
-    return SignedStudy(study, _sha256(text), mask, keys, path.parent.resolve())
+    return SignedStudy(study, _sha256(text), files, keys, path.parent.resolve())
 
 
-def mask_digest(study: Study, folder: Path) -> str:
-    """Return the SHA-256 of a study's mask file, or of the word 'template', in hexadecimal.
+def named_files_digest(study: Study, folder: Path) -> str:
+    """Return the SHA-256, in hexadecimal, of the files that a study names.
 
-    A study that names more files has the SHA-256 of the mask's digest and theirs. Raises StudyError
-    if the file can't be read, or is in another folder.
+    It is that of the mask file, or of the word 'template', for a study that names no other file.
+    Otherwise it is that of the mask's digest and of those of atlas and maps, joined by '|'. The
+    field of a signed study is called ``mask`` in both cases. Raises StudyError if a file can't be
+    read, or is in another folder.
     """
     name = study.data.mask
     atlas = study.data.atlas

@@ -19,7 +19,7 @@ from consortium.privacy.bounds import Bound
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a release."""
+    """One block of a release, which is clipped by itself."""
 
     name: str
     entries: int
@@ -30,7 +30,7 @@ class Block:
     """Δ, what replacing a unit moves the sum by: 2 B for contributions of norm B, √2 B in a
     cone."""
     share: float
-    """r, part of the release's μ²; the shares of a release add up to one."""
+    """r, part of the release's μ². The shares of a release add up to one."""
 
     @property
     def factor(self) -> float:

@@ -40,7 +40,7 @@ class Bound:
         return self.norm * (math.sqrt(2.0) if self.cone else 2.0)
 
     @property
-    def beside(self) -> float:
+    def count_weight(self) -> float:
         """c, added by each unit to a count that is released with the statistic, at no loss.
 
         Replacing a unit moves the statistic by ``spread`` at most and the count not at all. Adding

@@ -97,7 +97,7 @@ def clip_values(values: Array, least: float, most: float) -> Array:
 
 
 def finite_values(values: Array) -> Array:
-    """Return values with 0 in place of NaN."""
+    """Return values with 0 in place of numbers that are not finite, before clipping."""
     return np.where(np.isfinite(values), values, 0.0)
 
 
@@ -168,7 +168,7 @@ def clip_products(products: Sequence[Factors], bound: float) -> list[Factors]:
 
 
 def sum_clipped_products(left: Array, right: Array, bound: float) -> Array:
-    """Sum over columns of left rightᵀ, each scaled down to ‖left‖‖right‖ <= ``bound``.
+    """Return the sum over columns of left rightᵀ, each clipped to ‖left‖‖right‖ <= ``bound``.
 
     In float64: the rounding of a float32 sum depends on every column in it, by more than the
     sensitivity allows for.
@@ -240,7 +240,7 @@ def add_clipped_mean(total: Array, product: Array, count: int, bound: float) -> 
 
 
 def finite_columns(matrix: Array) -> Array:
-    """Set columns to zero that have other values than finite numbers."""
+    """Set columns to zero that have values that are not finite, before clipping."""
     finite = _finite(matrix)
     return matrix if finite.all() else np.where(finite, matrix, 0.0)
 

@@ -13,7 +13,7 @@ millionth than with its default of 1e-4, in a tenth of the time."""
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """ε as another library computes it."""
+    """ε of a composition as another library computes it."""
 
     library: str
     version: str

@@ -124,7 +124,7 @@ def _check(delta: float) -> None:
 
 @dataclass(frozen=True)
 class Budget:
-    """Losses so far and the most they may come to, as squares of μ."""
+    """Privacy losses so far and the most they may come to, as squares of μ."""
 
     limit: float
     """μ that the whole study may cost."""

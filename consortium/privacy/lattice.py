@@ -29,7 +29,7 @@ FINENESS = 8.0  # coarse cells in a standard deviation: rounding adds 1/768 of t
 
 @dataclass(frozen=True)
 class Lattice:
-    """A grid and its ring."""
+    """An integer grid and its ring, for the values of one release."""
 
     step: float
     """Width of the fine grid, a power of two, in the aggregator's units."""
@@ -106,7 +106,7 @@ def plan_lattice(
     sites: int,
     least: float = 0.0,
 ) -> Lattice:
-    """Choose the grid for one release.
+    """Choose the integer grid for one release.
 
     Raises RangeError if even 64 bits are too few for the sum on a grid that is fine enough.
 

@@ -111,7 +111,7 @@ class Mechanism:
     depends on the number of units."""
     counted: float = 0.0
     """c, the weight of a unit in the last entries, where each site counts its units in an entry of
-    its own; 0 without such entries."""
+    its own. 0 without such entries."""
 
     @property
     def places(self) -> int:
@@ -365,7 +365,7 @@ def plan_mechanism(
     # All alike: `calibrate` then gives every site the same noise, which the coarse grid requires.
     most = (HEADROOM if sums else 1) * max(units)
     plain = (largest * (1.0 + rounding_allowance(most)),) * len(units)
-    counted = bound.beside if sums else 0.0
+    counted = bound.count_weight if sums else 0.0
     if counted:
         entries += 1 if each else len(units)
     reach = _reach(bound, counted, sums=sums)

@@ -4,7 +4,7 @@ The law is P(x) ∝ exp(−x²/2σ²) over the integers, σ an integer. It is sa
 rejection: x = ±(kσ + j) with k drawn with weights exp(−k²/2), j uniform below σ
 and the pair kept with probability exp(−j(2kσ + j)/2σ²). Every comparison of a
 uniform number with a real one is done in floating point only where 64 random
-bits settle it beyond the rounding error; the few that they don't settle draw
+bits settle it beyond the rounding error. The few that they don't settle draw
 further bits and are decided in decimal arithmetic of growing precision. So no
 probability is rounded. Method: Karney (2016), section 6, made vectorised.
 """

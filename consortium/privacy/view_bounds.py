@@ -18,7 +18,7 @@ SQUARES_NORM = math.sqrt(1.5)
 
 @dataclass(frozen=True)
 class Part:
-    """One view's part of a participant's vector."""
+    """One view's part of a participant's clipped vector."""
 
     entries: int
     """Numbers in the part, each within -1 and 1."""
@@ -91,7 +91,7 @@ class PartsBound(Bound):
 def choose_weights(
     costs: Sequence[float], radii: Sequence[float], limits: Sequence[float]
 ) -> tuple[float, ...]:
-    """Choose weights a with the least noise: minimal Σ cost/a², with Σ (R a)² <= 1 and a <= limit.
+    """Choose weights a of views with the least noise: minimal Σ cost/a², Σ (R a)² <= 1.
 
     The noise of an entry after the release is divided by its weight again. Without limits a is
     proportional to (cost/R²)^¼, from the Lagrangian. Views that would exceed their limits are set

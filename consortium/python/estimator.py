@@ -286,7 +286,7 @@ def seeded_keys(seed: int) -> Keys:
 
 
 def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
-    """Carry out every round; the result contains only released values.
+    """Carry out every round of an estimator; the result contains only released values.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class PrivateGLM(PrivateEstimator):
     deviation, location : float, optional
         Public norms: standard deviation of the images' values within a site and group, and their
         usual value, in the images' unit. Effects are reported in this deviation. Both are learned
-        by the first release; without them that starts from 1 and 0, and finds deviations from about
+        by the first release. Without them that starts from 1 and 0, and finds deviations from about
         0.05 to 5 and values within a few of them. Effects are then in the deviation that was
         learned.
     correlation : float

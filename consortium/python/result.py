@@ -67,7 +67,7 @@ class ReleasedImage:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyResult:
-    """The released values of a study.
+    """The released values of a finished study, for notebooks.
 
     Made by `open_result`, `simulate` and the estimators. Computations with it add no privacy loss.
 
@@ -81,7 +81,7 @@ class StudyResult:
         Every table, by its name in the study. pandas is a dependency of nilearn, so no further
         library is needed.
     mask : nibabel.Nifti1Image, optional
-        Voxels of the maps; by default those where a map is not zero.
+        Voxels of the maps. By default those where a map is not zero.
     bare : str, optional
         Mesh of maps that are not in ``images``, because its surfaces were not given.
 
@@ -223,7 +223,7 @@ class StudyResult:
         Parameters
         ----------
         name : str, optional
-            The contrast; by default the only one.
+            The contrast. By default the only one.
         stat : {'effect', 'variance', 't', 'z', 'p', 'q'}
 
         Raises
@@ -352,8 +352,8 @@ class StudyResult:
         """Return standard errors of the maps of an image, if they were released with it."""
         front, _, end = key.partition("_desc-")
         description = end.rpartition("_")[0]
-        beside = f"{front}{_ERRORS}_desc-{description}_statmap"
-        return self.images[beside].image if beside in self.images else None
+        errors = f"{front}{_ERRORS}_desc-{description}_statmap"
+        return self.images[errors].image if errors in self.images else None
 
     @property
     def components_key(self) -> str:

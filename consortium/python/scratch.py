@@ -56,7 +56,7 @@ def lay_out(
     *,
     series: bool = True,
 ) -> Path:
-    """Make participants' images a data set.
+    """Write participants' images as a temporary BIDS data set.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def lay_out(
 
 
 def is_surface(given: object) -> TypeGuard[SurfaceImage]:
-    """Return whether this is one of nilearn's images on the cortex."""
+    """Return whether an image that a notebook passes is one of nilearn's on the cortex."""
     return hasattr(given, "mesh") and hasattr(given, "data")
 
 
@@ -186,7 +186,7 @@ def _put(given: Img, stem: Path) -> Path:
 
 
 def as_text(columns: Mapping[str, Sequence[Any]], participants: int) -> dict[str, list[str]]:
-    """Return cells of a table, with every digit of a number.
+    """Return cells of a temporary table of participants, with every digit of a number.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def as_text(columns: Mapping[str, Sequence[Any]], participants: int) -> dict[str
 
 @dataclass(frozen=True, eq=False)
 class ParticipantTable:
-    """Numbers of participants.
+    """Columns of participants that a notebook passes, with their rows.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class ParticipantTable:
 
 
 def is_array(given: object) -> bool:
-    """Return whether these are numbers, a participant in each row: an array or a DataFrame."""
+    """Return whether a notebook passes numbers, one row a participant: an array or a DataFrame."""
     if isinstance(given, np.ndarray):
         return given.ndim <= 2
     kinds = ("iloc", "toarray", "__array__")  # of pandas, of scipy's sparse matrices, of others
@@ -243,14 +243,14 @@ def is_array(given: object) -> bool:
 
 
 def is_table(given: object) -> TypeGuard[Mapping[str, Sequence[Any]]]:
-    """Return whether these are columns by name: a mapping, or a DataFrame."""
+    """Return whether a notebook passes columns by name: a mapping, or a DataFrame."""
     return isinstance(given, Mapping) or hasattr(given, "columns")
 
 
 def participant_table(
     given: Any, limits: tuple[float, float] | None, front: str, *, checked: NDArray[Any]
 ) -> ParticipantTable:
-    """Make a table from an array or a DataFrame.
+    """Make a temporary table of participants from an array or a DataFrame.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def participant_table(
 def write_participants(
     folder: Path, columns: Mapping[str, Sequence[Any]], participants: int
 ) -> Path:
-    """Write a data set that has a table of participants and no images.
+    """Write a temporary data set that has a table of participants and no images.
 
     Raises
     ------

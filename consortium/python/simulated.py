@@ -109,7 +109,7 @@ def simulate(
 def publish(
     scratch: Path, opened: OpenedStudy, session: Session, sampler: str | None
 ) -> StudyResult:
-    """Write the output folder of a finished run, and open it."""
+    """Write the output folder of a simulated run, and open it."""
     assert session.result is not None  # noqa: S101 - for the type checker
     out = scratch / "out"
     publisher = Publisher(out, opened, sampler, pages=False)
@@ -121,8 +121,8 @@ def publish(
 def _parsed(study: Study | str | Path) -> tuple[Study, Path]:
     if isinstance(study, str | Path):
         return load_study(study), Path(study).parent
-    beside = [study.data.mask if study.data.mask != TEMPLATE else None, study.data.atlas]
-    files = [name for name in (*beside, *study.map_files) if name]
+    named = [study.data.mask if study.data.mask != TEMPLATE else None, study.data.atlas]
+    files = [name for name in (*named, *study.map_files) if name]
     if files:
         raise StudyError(
             f"The study names {files[0]}, which is stored next to its file; give the file's path "

@@ -30,7 +30,7 @@ from consortium.study.plan import Plan, Stage
 def account(
     plan: Plan, rounds: Sequence[Round], volumes: int, sampler: str | None = None
 ) -> PrivacyReport:
-    """Account for every release of a run.
+    """Compute the privacy report's losses for every release of a run.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def account(
 
 
 class Losses:
-    """μ of every round (columns) for every site (rows), against coalition and outsider.
+    """Privacy losses μ of every round (columns) for every site (rows), for the report.
 
     A site that is not in a round's sum is charged the planned loss: its message may have been seen,
     also by outsiders if open vectors are public or its answer was readable for neighbours.

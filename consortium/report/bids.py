@@ -54,7 +54,7 @@ def resolution_label(grid: Grid) -> str:
 
 
 def label(text: str) -> str:
-    """Keep letters and digits, which is all that a BIDS label may have."""
+    """Return the letters and digits of a text, which is all that a BIDS label may have."""
     return re.sub("[^A-Za-z0-9]", "", text)
 
 
@@ -67,7 +67,7 @@ def write_image(stem: Path, suffix: str, grid: Grid, values: np.ndarray[Any, Any
 
 
 def voxel_text(grid: Grid) -> str:
-    """Write the edges of a voxel for people: 4 x 4 x 4 mm."""
+    """Return the edges of a voxel for the report: 4 x 4 x 4 mm."""
     edges = " x ".join(f"{edge:g}" for edge in np.round(voxel_sizes(grid.affine), 3))
     return f"{edges} mm"
 
@@ -78,7 +78,7 @@ def about_image(study: Study, grid: Grid) -> dict[str, Any]:
 
 
 def about_study(study: Study, numbers: Mapping[str, float | int | str]) -> dict[str, Any]:
-    """Return the fields of a sidecar about its study, its analysis and public numbers."""
+    """Return the fields of an output's sidecar about its study, its analysis and public numbers."""
     return {
         "Study": study.study,
         "StudyDigest": study.digest,

@@ -280,7 +280,7 @@ def template() -> Any:
 
 
 def finer(image: Any) -> Any:
-    """Return an image on voxels of `SMOOTH` mm, interpolated linearly."""
+    """Return a drawn image on voxels of `SMOOTH` mm, interpolated linearly."""
     from nilearn.image import resample_img
 
     return resample_img(image, np.eye(3) * SMOOTH, interpolation="linear")
@@ -336,11 +336,11 @@ def _frame(axes: Any, shape: NDArray[np.floating]) -> None:
 
 def _scale(figure: Figure, threshold: float, top: float, units: str) -> None:
     """Draw the colour bar, grey where nothing is drawn, with the unit above it."""
-    beside = figure.add_axes((0.93, 0.15, 0.015, 0.7))
-    figure.colorbar(ScalarMappable(Normalize(-top, top), colormaps[PALETTE]), cax=beside)
-    beside.axhspan(-threshold, threshold, color=str(_GREY))
-    tick_evenly(beside, top, units)
-    beside.tick_params(labelsize=7)
+    bar = figure.add_axes((0.93, 0.15, 0.015, 0.7))
+    figure.colorbar(ScalarMappable(Normalize(-top, top), colormaps[PALETTE]), cax=bar)
+    bar.axhspan(-threshold, threshold, color=str(_GREY))
+    tick_evenly(bar, top, units)
+    bar.tick_params(labelsize=7)
 
 
 def _draw(

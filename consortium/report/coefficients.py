@@ -26,7 +26,7 @@ class CoefficientEntry:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCoefficients:
-    """Coefficients in a run folder."""
+    """All coefficients that a finished `glm` released, from its run folder."""
 
     labels: tuple[tuple[str, str], ...]
     """View and entry of every outcome."""

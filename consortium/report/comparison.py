@@ -50,7 +50,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Pair:
-    """A component of the first run and the one of the second that it is matched with, from 1."""
+    """Components of two compared runs that were matched, numbered from 1."""
 
     first: int
     second: int
@@ -74,7 +74,7 @@ class Matching:
 
 @dataclass(frozen=True)
 class Difference:
-    """An outcome's effect in the second run less that in the first."""
+    """An outcome's effect in the second compared run less that in the first."""
 
     contrast: str
     view: str
@@ -92,7 +92,7 @@ class Difference:
 
 
 def read_outcome(folder: Path) -> ComparedRun:
-    """Read the files of a run for a comparison.
+    """Read the files of one of the compared runs.
 
     Raises OutputError if the folder has no result, or a damaged one.
     """
@@ -196,7 +196,7 @@ def differences(first: ComparedRun, second: ComparedRun) -> Iterator[Difference]
 
 
 def without_effects(first: ComparedRun, second: ComparedRun) -> str:
-    """Return why two runs that both report effects have none in common; empty if one has none."""
+    """Return why two compared runs have no effects in common; empty if one reports none."""
     ours = first.contrasts
     theirs = second.contrasts
     if not (ours and theirs):
@@ -252,7 +252,7 @@ def _voxels(path: Path) -> tuple[Grid, Array]:
 
 
 def found_components(outcome: ComparedRun, many: int) -> list[int]:
-    """Return which of ``many`` maps were found, from 0; all if the sidecar does not state it."""
+    """Return which of ``many`` maps a compared run found; all if the sidecar does not state it."""
     listed = outcome.about.get("Found")
     flags = listed if isinstance(listed, list) and len(listed) == many else [True] * many
     return [k for k in range(many) if flags[k]]

@@ -62,7 +62,7 @@ def summarize_comparison(
     first: ComparedRun,
     second: ComparedRun,
 ) -> tuple[str, ...]:
-    """Summarize a comparison in sentences."""
+    """Summarize a comparison of two runs in sentences."""
     pairs = matching.pairs
     without = without_effects(first, second)
     sentences = []

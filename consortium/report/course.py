@@ -12,7 +12,7 @@ KIBI = 1024
 
 
 class Step(NamedTuple):
-    """One line: its subject, the plan, and the outcome."""
+    """A line of the report's course: its subject, the plan, and the outcome."""
 
     what: str
     planned: str
@@ -71,7 +71,7 @@ def course(
 
 
 def format_size(many: int) -> str:
-    """Write a number of bytes for people: 1.25 MiB."""
+    """Return a number of bytes for the report: 1.25 MiB."""
     for unit, least in (("GiB", KIBI**3), ("MiB", KIBI**2), ("KiB", KIBI)):
         if many >= least:
             return f"{many / least:.3g} {unit}"
@@ -79,7 +79,7 @@ def format_size(many: int) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Write a time for people: 2 h 5 min."""
+    """Return a time for the report: 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

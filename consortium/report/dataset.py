@@ -54,7 +54,7 @@ _FORMATS = {
 
 
 def start_dataset(folder: Path, run: Finished) -> None:
-    """Write description, README and what validators pass over.
+    """Write an output folder's BIDS description, README and list of files to ignore.
 
     Raises OutputError if the folder can't be written.
     """
@@ -115,7 +115,7 @@ def _readme(run: Finished) -> str:
 
 
 def write_claims(folder: Path, run: Finished, files: Sequence[Path]) -> None:
-    """Write the catalogue and, if noise protected participants, the entry.
+    """Write the catalogue of an output folder and, if noise protected participants, the entry.
 
     Raises OutputError if the folder can't be written.
 

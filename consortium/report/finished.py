@@ -72,7 +72,7 @@ def tidy_components(
     grid : Grid or Mesh
         The D voxels, or vertices.
     variances : array, shape (R,), optional
-        Variance that each component explains; by default the sum of squares of
+        Variance that each component explains. By default the sum of squares of
         its column, which is right for sources of unit variance.
 
     Returns
@@ -104,7 +104,7 @@ def tidy_components(
 
 
 def heavier_tail(values: Floats) -> int:
-    """Return the sign for a positive heavier tail: by the skewness, or by the largest value.
+    """Return the sign that gives a component map a positive heavier tail.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def heavier_tail(values: Floats) -> int:
 
 
 def robust_z(values: Floats) -> tuple[Floats, float]:
-    """Return values in units of their noise floor, around their median.
+    """Return maps in units of their noise floor, around their median.
 
     The floor is 1.4826 times the median absolute deviation: most voxels of a network's map are
     outside the network, so this is the spread of its noise. A map with more than half of its voxels

@@ -31,7 +31,7 @@ LEAST = 0.2
 
 @dataclass(frozen=True, eq=False)
 class NamedNetworks:
-    """Public maps with names."""
+    """Public maps with names, with which the report compares maps."""
 
     path: Path
     """A 4-D NIfTI, or a 3-D one of a single map."""
@@ -57,7 +57,7 @@ def _sampled(networks: NamedNetworks, grid: Grid) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, eq=False)
 class Legend:
-    """Names of places and networks in the maps; by default there are none."""
+    """Names of places and networks in the maps. By default there are none."""
 
     anatomy: Anatomy | None = None
     networks: NamedNetworks | None = None
@@ -78,7 +78,7 @@ def read_legend(opened: OpenedStudy) -> Legend:
 
 
 def correlation(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
-    """Return Pearson's correlation; 0 if one of the two is constant."""
+    """Return Pearson's correlation of a map with a named network; 0 if either is constant."""
     first, second = (np.asarray(each, dtype=np.float64) for each in (one, other))
     first = first - first.mean()
     second = second - second.mean()

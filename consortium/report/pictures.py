@@ -30,7 +30,7 @@ BLUE = "#1f5f99"
 
 
 class Picture(NamedTuple):
-    """A WebP, and its description in words."""
+    """A picture of a page: WebP bytes, and a description in words."""
 
     webp: bytes
     text: str
@@ -57,7 +57,7 @@ class Drawing(NamedTuple):
 
 
 def to_picture(figure: Figure, text: str) -> Picture:
-    """Draw a figure on white."""
+    """Draw a figure on white as a picture of a page."""
     return pack_picture(to_pixels(figure, "white").convert("RGB"), text)
 
 
@@ -70,19 +70,19 @@ def to_pixels(figure: Figure, ground: str) -> Image.Image:
 
 
 def pack_picture(image: Image.Image, text: str) -> Picture:
-    """Store an image."""
+    """Store pixels as a picture of a page."""
     stored = io.BytesIO()
     image.save(stored, format="webp", quality=QUALITY, method=EFFORT)
     return Picture(stored.getvalue(), text)
 
 
 def largest_size(values: NDArray[Any]) -> float:
-    """Return the end of a scale of colours: the largest size, or 1 if all are zero."""
+    """Return the end of a picture's scale of colours: the largest size, or 1 if all are zero."""
     return float(np.abs(values).max()) or 1.0
 
 
 def plain_axes(axes: Any) -> None:
-    """Draw axes on two sides only."""
+    """Draw a figure's axes on two sides only."""
     axes.tick_params(labelsize=8)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

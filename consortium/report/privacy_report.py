@@ -51,13 +51,13 @@ PerSite = Amount | tuple[Amount, ...]
 
 
 class ReportRecord(FrozenModel):
-    """A part of the report: frozen, and an unknown key is an error; a loss may be infinite."""
+    """A part of `privacy_report.json`: frozen, without unknown keys; a loss may be infinite."""
 
     model_config = ConfigDict(allow_inf_nan=True)
 
 
 class Guarantee(ReportRecord):
-    """A promise in two currencies."""
+    """A guarantee of a run: its (ε, δ), and its μ."""
 
     epsilon: Amount = Field(description="ε at the report's delta.")
     mu: Amount = Field(description="μ of Gaussian differential privacy, which ε is computed from.")
@@ -75,7 +75,7 @@ class Guarantees(ReportRecord):
 
 
 class Person(ReportRecord):
-    """Guarantee against the coalition for one participant with all their volumes."""
+    """Guarantee, in the privacy report, for one participant with all their volumes."""
 
     epsilon_coalition: Amount = Field(description="ε for a participant, at the report's delta.")
     mu_coalition: Amount = Field(description="volumes times μ for unit timepoint, otherwise μ.")
@@ -83,7 +83,7 @@ class Person(ReportRecord):
 
 
 class SiteRecord(ReportRecord):
-    """One site's part in the run."""
+    """One site's part in a run, in the privacy report."""
 
     name: str = Field(description="The site, as in the study file.")
     nominal: int = Field(
@@ -102,7 +102,7 @@ class SiteRecord(ReportRecord):
 
 
 class ReleaseRecord(ReportRecord):
-    """A noisy sum that was opened, or the sites' own noisy answers.
+    """One release in the privacy report: an opened noisy sum, or the sites' own noisy answers.
 
     Sums, bounds and noise are in the statistic's own unit.
     """
@@ -156,7 +156,7 @@ class CrossCheckRecord(ReportRecord):
 
 
 class PrivacyReport(ReportRecord):
-    """The whole report."""
+    """Content of `privacy_report.json`."""
 
     study: str = Field(description="Name of the study.")
     unit: Literal["subject", "timepoint"] = Field(

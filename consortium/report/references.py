@@ -13,7 +13,7 @@ _DATA = files("consortium.report") / "templates" / "references.yaml"
 
 
 class Reference(NamedTuple):
-    """A publication."""
+    """A publication that a methods section cites."""
 
     authors: str
     """As BibTeX has them."""
@@ -88,7 +88,7 @@ def cite_sentences(found: Mapping[str, Sequence[str]]) -> tuple[str, list[str]]:
 
 
 def bibtex(keys: Sequence[str]) -> str:
-    """Write entries for a bibliography."""
+    """Write a report's references as entries of BibTeX."""
     return "\n".join(_entry(key, REFERENCES[key]) for key in keys)
 
 

@@ -119,7 +119,7 @@ def shown_maps(run: Finished) -> Iterator[ShownMap]:
 
 
 class PeakRegion(NamedTuple):
-    """Region of a map's peak."""
+    """Atlas region of a shown map's peak."""
 
     name: str = ""
     """Its name; empty without a region."""
@@ -186,7 +186,7 @@ def component_regions(run: Finished, view: AnyViewSpace) -> Mapping[str, str]:
 
 
 def full_name(run: Finished, shown: ShownMap) -> str:
-    """Return a map's name for people, with `map_name` if it is only numbered."""
+    """Return a shown map's name for people, with `map_name` if it is only numbered."""
     name = map_name(run, shown) if shown.numbered else ""
     return f"{shown.name}: {name}" if name else shown.name
 
@@ -251,14 +251,14 @@ _WORDS = {
 
 
 class Region(NamedTuple):
-    """A region's name, and the network that it was found in."""
+    """Name of a brain region that a shown map covers, and the network that it was found in."""
 
     name: str
     network: str
 
 
 def nearest_region(peak: NDArray[np.floating], within: float = NEAR) -> Region | None:
-    """Return the region with the nearest centre to a place in MNI mm; None beyond ``within``."""
+    """Return the brain region whose centre is nearest to a shown peak; None beyond ``within``."""
     centres, regions = _published()
     distances = np.linalg.norm(centres - peak, axis=1)
     place = int(distances.argmin())

@@ -24,19 +24,19 @@ AGREEMENT = 1e-6
 
 
 class Clause(NamedTuple):
-    """A heading and a paragraph of the statement."""
+    """A heading and a paragraph of the report's privacy statement."""
 
     heading: str
     text: str
 
 
 def statement(report: PrivacyReport) -> list[str]:
-    """Return the privacy statement, one paragraph an entry, for the page and the command line."""
+    """Return the report's privacy statement, one paragraph an entry, for page and command line."""
     return [f"{heading}: {text}" for heading, text in clauses(report)]
 
 
 def summary(report: PrivacyReport) -> str:
-    """Return one line: ε against the coalition and outsiders, and the unit."""
+    """Return the privacy statement in one line: ε against coalition and outsiders, and the unit."""
     coalition = report.guarantees.coalition
     outsider = report.guarantees.outsider
     colluders = count(report.colluding_sites, "colluding site")
@@ -77,7 +77,7 @@ def clauses(report: PrivacyReport) -> list[Clause]:
 
 
 def protected_text(unit: str) -> str:
-    """State whom or what a study with this unit of privacy protects."""
+    """State which participants or volumes a study with this unit of privacy protects."""
     if unit == "subject":
         return (
             "Each participant, with all their scans. The results of the study would have been "
@@ -92,7 +92,7 @@ def protected_text(unit: str) -> str:
 
 
 def sizes_text(report: PrivacyReport) -> str:
-    """State how many took part, according to counts with noise."""
+    """State in the report how many took part, according to counts with noise."""
     whole = sum(site.units for site in report.sites)
     spread = math.sqrt(len(report.sites)) * max(site.units_deviation for site in report.sites)
     unit = UNITS[report.unit]
@@ -104,7 +104,7 @@ def sizes_text(report: PrivacyReport) -> str:
 
 
 def few_sentences(report: PrivacyReport) -> list[str]:
-    """Name sites with clearly less than half of their nominal number, a sentence each."""
+    """Name sites in the report with clearly less than half of their nominal number."""
     return [
         f"{site.name} has an estimated number of {site.units:,} {UNITS[report.unit]}s (standard "
         f"deviation {number(site.units_deviation)}), far below the nominal {site.nominal:,}. Ask "

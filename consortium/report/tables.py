@@ -35,7 +35,7 @@ Entries = tuple[Sequence[str], Sequence[tuple[str, ...]]]
 
 
 def cell_text(cell: Cell) -> str:
-    """Write a cell for people: 0.31 (0.12 to 0.5)."""
+    """Return a result table's cell for people: 0.31 (0.12 to 0.5)."""
     if isinstance(cell, Finding):
         if not cell.reported:
             return WITHHELD
@@ -46,7 +46,7 @@ def cell_text(cell: Cell) -> str:
 
 
 def cell_json(cell: Cell) -> Plain | dict[str, Plain]:
-    """Write a cell for JSON: a finding with an interval is an object."""
+    """Write a table's cell for JSON: a finding with an interval is an object."""
     if not isinstance(cell, Finding):
         return cell
     if not cell.reported:
@@ -92,7 +92,7 @@ def _plain_cells(cell: Cell, more: tuple[str, ...]) -> tuple[Plain, ...]:
 
 
 def is_missing(cell: Plain) -> bool:
-    """Return whether a cell is not a number although it is a float."""
+    """Return whether a result table's cell is not a number although it is a float."""
     return isinstance(cell, float) and math.isnan(cell)
 
 
@@ -113,7 +113,7 @@ def write_tables(folder: Path, run: Finished) -> list[Path]:
 
 
 def with_places(table: Table, space: Space) -> Table:
-    """Add columns x, y and z after ``entry``: the place of each row in mm.
+    """Add columns x, y and z after ``entry`` of a result's table: the place of each row in mm.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class SealedVectors:
     """Buffer of a contribution, in which the vector is masked without a copy.
 
     A copy of some megabytes takes as long as masks from two peers, most of it for fresh pages of
-    memory; NumPy asks for large ones.
+    memory. NumPy asks for large ones.
 
     Parameters
     ----------
@@ -74,10 +74,10 @@ class SealedVectors:
         clear: bool = False,
     ) -> None:
         self._opened = None if opened is None else packing.pack(opened, bits).data
-        beside = 0 if self._opened is None else len(self._opened)
+        opened_bytes = 0 if self._opened is None else len(self._opened)
         dtype = packing.ring_type(bits)
         packed = packing.packed_bytes(entries, bits)
-        limit = messages.Limits.contribution(packed + beside, len(heard))
+        limit = messages.Limits.contribution(packed + opened_bytes, len(heard))
         plain = entries * dtype.itemsize
         self._room = np.empty(max(limit, plain), dtype=np.uint8)
         self._bits = bits
@@ -113,7 +113,7 @@ class SealedVectors:
         *,
         released: bool = False,
     ) -> memoryview:
-        """Put envelope and manifest behind the vectors; the message can't be changed any more.
+        """Put envelope and manifest behind the vectors. The message can't be changed any more.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class Parts:
 
 
 def split_message(data: bytes | memoryview, limit: int) -> Parts:
-    """Take a message apart.
+    """Split a stored contribution into envelope and payload.
 
     Raises ProtocolError if it is over ``limit`` bytes, or too short for the envelopes that it
     claims to have.

@@ -87,7 +87,7 @@ def encrypt(key: bytes, plaintext: bytes) -> bytes:
 
 
 def encrypt_apart(
-    key: bytes, plaintext: bytes | memoryview, beside: bytes | memoryview = b""
+    key: bytes, plaintext: bytes | memoryview, associated: bytes | memoryview = b""
 ) -> tuple[bytes, bytes]:
     """Encrypt and authenticate; returns the digest and, uncopied, the ciphertext with its tag.
 
@@ -101,11 +101,11 @@ def encrypt_apart(
     ----------
     key, plaintext : bytes
         As in `encrypt`.
-    beside : bytes
+    associated : bytes
         Also authenticated, but neither encrypted nor returned. Only its keyed digest enters the
         cipher, so it is read once.
     """
-    mark = keyed_digest(key, beside)
+    mark = keyed_digest(key, associated)
     synthetic = keyed_digest(key, plaintext, mark)
     return synthetic, _cipher(key, synthetic).encrypt(_NONCE, plaintext, mark)
 
@@ -140,11 +140,11 @@ def decrypt_apart(
     synthetic: bytes,
     ciphertext: memoryview,
     what: str,
-    beside: bytes | memoryview = b"",
+    associated: bytes | memoryview = b"",
 ) -> bytes:
     """Undo `encrypt_apart`; raises as `decrypt`."""
     try:
-        return _cipher(key, synthetic).decrypt(_NONCE, ciphertext, keyed_digest(key, beside))
+        return _cipher(key, synthetic).decrypt(_NONCE, ciphertext, keyed_digest(key, associated))
     except (InvalidTag, ValueError) as error:
         raise SignatureError(
             f"{what} can't be decrypted; ask its sender to send the stored bytes again."

@@ -62,7 +62,7 @@ def seal(
     round: int,  # noqa: A002
     body: bytes,
 ) -> bytes:
-    """Sign a message.
+    """Sign a message and put it in its envelope.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ LOT_BYTES = 16
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """A planned graph."""
+    """A planned graph of masks: the neighbours of each site."""
 
     holders: int
     """k, sites that each site draws."""
@@ -238,7 +238,7 @@ class Graph:
 
 
 def draw_holders(lots: bytes, sites: int, own: int, count: int) -> tuple[int, ...]:
-    """Draw from the other sites, every set as likely as any other.
+    """Draw the holders of a site's shares from the other sites, each set equally likely.
 
     Parameters
     ----------

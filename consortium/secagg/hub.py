@@ -25,7 +25,7 @@ class Hub:
     run : str
         Name of the run, unique for ever.
     rounds : int
-        J, rounds that the run may have; they are numbered 1 ... J.
+        J, rounds that the run may have. They are numbered 1 ... J.
     identity : Ed25519PrivateKey
         Must belong to the roster's key of the centre.
     secret : bytes

@@ -109,7 +109,7 @@ class HubSetup:
     def check_common(self, own: bytes) -> None:
         """Compare the digest that all sites must have in common with the hub's.
 
-        Raises DisagreementError if a site's differs; it names the site.
+        Raises DisagreementError if a site's differs. It names the site.
         """
         for site, given in self._given.items():
             check_common(given.shared, site, own, "the centre")

@@ -22,7 +22,7 @@ from consortium.secagg.participants import CENTRE, Participants
 
 @dataclass(frozen=True)
 class Member:
-    """One party of a run, with its private keys."""
+    """One party of secure aggregation, with its private keys."""
 
     name: str
     session: KeySession
@@ -186,7 +186,7 @@ def read_advertisement(
 ) -> tuple[str, messages.Advertisement]:
     """Check one advertisement, perhaps of a given site, and return its sender and body.
 
-    Raises ProtocolError if it is not a sound advertisement for this session; the message names the
+    Raises ProtocolError if it is not a sound advertisement for this session. The message names the
     site.
     """
     opened = session.unseal(messages.ADVERTISE, data, session.limits.advertisement, site, 0)

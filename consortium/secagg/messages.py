@@ -62,7 +62,7 @@ class Advertisement(Body, frozen=True, forbid_unknown_fields=True, omit_defaults
 
 
 class Keys(Body, frozen=True, forbid_unknown_fields=True):
-    """All advertisements as they were signed, in roster order, and the hub's channel."""
+    """Message of all advertisements as they were signed, in roster order, and the hub's channel."""
 
     channel: Bytes32
     advertisements: tuple[bytes, ...]
@@ -165,7 +165,7 @@ class Manifest(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 class Request(Body, frozen=True, forbid_unknown_fields=True):
-    """Sites whose contributions arrived, and the other sites, both in roster order.
+    """Message to the survivors: whose contributions arrived, and whose did not, in roster order.
 
     ``manifests`` are the survivors', as they were signed: the summed vectors are fixed before any
     mask is removed.
@@ -193,7 +193,7 @@ class Release(Body, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     """The hub's statement to all parties about the release of a round.
 
     ``request`` is the SHA-256 of the request whose answers opened the sum, empty in a round
-    without masks; ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of the released vector, as
+    without masks. ``chunks`` are the SHA-256 of each `CHUNK_BYTES` of the released vector, as
     little-endian integers of 4 bytes, or 8 where ``bits`` are over 32. ``seeds`` has one for each
     site in roster order, from which the removed masks follow: a survivor's self-mask seed, or a
     lost site's key seed. It is empty if the sum itself was not released. ``manifests`` are the
@@ -219,9 +219,9 @@ def encode(body: Body) -> bytes:
 
 
 def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
-    """Decode a body.
+    """Decode the body of a message.
 
-    Raises ProtocolError if a field is missing, unknown, or of another type or length; it names the
+    Raises ProtocolError if a field is missing, unknown, or of another type or length. It names the
     ``sender``.
     """
     try:

@@ -47,7 +47,7 @@ class Party:
     name : str
         The site's name on the roster.
     rounds : int
-        J, rounds that the run may have; they are numbered 1 ... J.
+        J, rounds that the run may have. They are numbered 1 ... J.
     identity : Ed25519PrivateKey
         Must belong to the roster's key.
     secret : bytes

@@ -200,7 +200,7 @@ def added(
     *,
     clear: bool = False,
 ) -> Ring:
-    """Return the term of a contribution in the masked sum, if it matches its site's manifest.
+    """Return a contribution's term in the masked sum, if it matches its site's manifest.
 
     That is the masked vector. If an unencrypted open vector follows it (``clear``), it is the
     masked vector minus the open one, since the release is then the open vectors' sum minus the

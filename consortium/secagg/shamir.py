@@ -130,7 +130,7 @@ def recover(
     replaced by the next, then two, up to `SUBSETS` trials. Every share left out by the smallest
     exclusion that succeeds is wrong: were it right, a smaller one would have succeeded. (Holders
     who work together can choose wrong shares whose errors cancel in one subset, and so cast the
-    blame on another; the secret is the genuine one even then.)
+    blame on another. The secret is the genuine one even then.)
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """How many sites must answer before a sum opens, and how many may drop out.
 
-Setting: n sites, c of them work for the centre, h = n − c are honest; the centre may show
+Setting: n sites, c of them work for the centre, h = n − c are honest. The centre may show
 different lists of survivors and lost sites to different sites, because no round of the protocol
 compares the lists. An honest site answers one list a round, with at least m = n − d survivors on
-it; it gives its share of a site's self-mask seed (site listed as survivor) or of its key seed
+it. It gives its share of a site's self-mask seed (site listed as survivor) or of its key seed
 (listed as lost), never both. The c colluding sites give the centre all their shares.
 
 A secret therefore opens with t − c honest answers of its kind. Two things must be impossible:
@@ -21,7 +21,7 @@ A secret therefore opens with t − c honest answers of its kind. Two things mus
 For d >= 1 the second condition contains the first, as d/(d + 1) >= 1/2. It can't be weakened: h
 honest sites that each list d of the same d + 1 victims in turn give every victim
 floor(h d/(d + 1)) answers, although none lists itself. For d = 0 no honest site ever gives a key
-seed's share, and t > c would do; the first condition is kept because it costs nothing that was
+seed's share, and t > c would do. The first condition is kept because it costs nothing that was
 promised and protects a study whose sites were set up with a smaller m than was meant.
 
 Drop-outs must not stop the protocol: t <= m. With the second condition this is h > d(d + 1): one
@@ -36,7 +36,7 @@ from consortium.errors import StudyError
 def threshold(sites: int, colluding: int, dropouts: int) -> int:
     """Return the smallest safe number t of answers that opens a round's sum.
 
-    Raises StudyError if no threshold is safe; the message says how many drop-outs would be
+    Raises StudyError if no threshold is safe. The message says how many drop-outs would be
     possible.
 
     Parameters

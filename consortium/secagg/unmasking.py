@@ -223,7 +223,7 @@ class Opener:
         """Take off every survivor's own mask, and the pair masks with the lost.
 
         Raises ThresholdError if fewer of a site's holders than the threshold have answered, or too
-        many shares are wrong; it names the sites.
+        many shares are wrong. It names the sites.
         """
         tally = self._tally
         number = self._tally.number

@@ -10,7 +10,7 @@ from consortium.simulation.signals import SignalLevels
 
 
 def main(words: list[str] | None = None) -> None:
-    """Write one BIDS data set a hospital, and the truth that none of them sees."""
+    """Write one simulated BIDS data set a hospital, and the truth that none of them sees."""
     asked = _parser().parse_args(words)
     recipe = Recipe(
         tuple(asked.sites),

@@ -29,7 +29,7 @@ class ArrayData:
     subjects : sequence of array, each D x T_m
     unit : {'subject', 'timepoint'}
     fine : sequence of array, each V x T_m, optional
-        The same subjects at full resolution; by default the same arrays.
+        The same subjects at full resolution. By default the same arrays.
     views : sequence of (str, int), optional
         Names and sizes of the views that the features are made of.
     places : Places or SurfacePlaces, optional
@@ -45,7 +45,7 @@ class ArrayData:
     open_cohort : OpenTable or OpenDirections, optional
         Participants of an open cohort that the analysis names.
     person_hashes : array of uint64, optional
-        One number per subject, in the same order; by default that of the subject's position.
+        One number per subject, in the same order. By default that of the subject's position.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class Scanner:
 
 @dataclass(frozen=True)
 class Patients:
-    """Participants whose networks differ; they are the last of every site."""
+    """Participants whose networks differ. They are the last of every site."""
 
     share: float
     """Fraction of every site's participants, rounded."""
@@ -50,7 +50,7 @@ class Patients:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to make up."""
+    """Sizes, levels and noise of the data sets to simulate."""
 
     sites: tuple[str, ...]
     """Names; each becomes a folder."""
@@ -85,7 +85,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Job:
-    """One subject to write: folder of its data set, label, its own seed, scanner and diagnosis."""
+    """One simulated participant to write: data set, label, seed, scanner and diagnosis."""
 
     site: str
     subject: str
@@ -97,7 +97,7 @@ class Job:
 
 @dataclass(frozen=True)
 class MadeUp:
-    """Where everything is."""
+    """Folders of a simulated consortium, and its true maps."""
 
     sites: dict[str, Path]
     """Each site's BIDS data set."""

@@ -37,7 +37,7 @@ BRAIN = 0.2
 
 @dataclass(frozen=True)
 class MadeUpRun:
-    """Where a run belongs."""
+    """Names of a simulated run in its BIDS data set."""
 
     subject: str
     task: str
@@ -83,7 +83,7 @@ def start_derivatives(
 
 
 def require_empty(folder: Path) -> None:
-    """Refuse a folder that is not empty; raises OutputError."""
+    """Refuse a folder for simulated data that is not empty; raises OutputError."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder} is not an empty folder; remove it or choose another.")
 
@@ -94,7 +94,7 @@ def write_run(
     image: nib.Nifti1Image,
     confounds: Mapping[str, NDArray[Any]] | None = None,
 ) -> Path:
-    """Write one run into a data set.
+    """Write one simulated run into a data set.
 
     Parameters
     ----------
@@ -156,20 +156,20 @@ def stored_image(
 
 
 def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write a TSV with a header line."""
+    """Write a TSV file of a simulated data set with a header line."""
     rows = zip(*columns.values(), strict=True)
     lines = ("\t".join("n/a" if np.isnan(x) else f"{x:.8g}" for x in row) for row in rows)
     path.write_text("\n".join(["\t".join(columns), *lines]) + "\n", encoding="utf-8")
 
 
 def write_indented(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON that people can read."""
+    """Write JSON of a simulated data set that people can read."""
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
 class RealData:
-    """Where everything is."""
+    """Folders of a data set that is written from given scans."""
 
     sites: dict[str, Path]
     """Each site's BIDS data set; its images are in ``space-scanner``."""
@@ -178,7 +178,7 @@ class RealData:
 
 
 def known_series() -> dict[str, tuple[Path, ...]]:
-    """List the images of those packages in `SERIES` that are installed."""
+    """List the images of those packages in `SERIES` that are installed, for simulated sites."""
     found = {}
     for package, names in SERIES.items():
         spec = find_spec(package)
@@ -192,7 +192,7 @@ def known_series() -> dict[str, tuple[Path, ...]]:
 def split_over_sites(
     folder: Path, images: Sequence[Path], *, sites: Sequence[str], pieces: int, task: str = "rest"
 ) -> RealData:
-    """Cut series in time and distribute the pieces to sites, in turn.
+    """Distribute pieces of real series to simulated sites, in turn.
 
     Raises DataError if an image is not 4-D, is on another grid than the first, or is too short for
     the number of pieces, or if there are fewer pieces than sites. Raises OutputError if a site's

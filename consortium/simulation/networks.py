@@ -17,7 +17,7 @@ from consortium.errors import DataError
 
 @dataclass(frozen=True)
 class Blob:
-    """A Gaussian in MNI space: centre in mm, standard deviation in mm, height."""
+    """A Gaussian of a simulated network: centre in MNI mm, standard deviation in mm, height."""
 
     x: float
     y: float

@@ -36,7 +36,7 @@ TRENDS = 2
 
 @dataclass(frozen=True)
 class SignalLevels:
-    """How strong everything is."""
+    """Strengths of the networks, motion, drift and noise of simulated scans."""
 
     signal: float = 0.02
     """Standard deviation of a network at its peak, as a part of the baseline."""
@@ -59,7 +59,7 @@ class SignalLevels:
 
 @dataclass(frozen=True, eq=False)
 class MadeUpAnatomy:
-    """What all subjects have in common, on D voxels."""
+    """Anatomy that all simulated participants share, on D voxels."""
 
     grid: Grid
     baseline: Array
@@ -76,7 +76,7 @@ class MadeUpAnatomy:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A subject's data and truth."""
+    """A simulated participant's scan and its true networks."""
 
     volumes: Array
     """Shape (D, T)."""
@@ -109,7 +109,7 @@ def scan(
     levels: SignalLevels,
     weights: NDArray[np.float64] | None = None,
 ) -> Scan:
-    """Draw one subject.
+    """Simulate the scan of one participant.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def autocorrelated_courses(
 
 
 def random_walk(generator: np.random.Generator, volumes: int) -> NDArray[np.float64]:
-    """Let a head wander and be drawn back, shape (6, T), in mm and radians off its first place."""
+    """Simulate head motion: a random walk that is drawn back, (6, T), in mm and radians."""
     steps = STEP[:, None] * generator.standard_normal((6, volumes))
     path = np.zeros((6, volumes))
     for now in range(1, volumes):
@@ -169,7 +169,7 @@ def random_walk(generator: np.random.Generator, volumes: int) -> NDArray[np.floa
 
 
 def slow_trends(volumes: int) -> NDArray[np.float64]:
-    """Return a line and a parabola over the scan, shape (`TRENDS`, T), of variance about 1."""
+    """Return a simulated scan's drift: a line and a parabola of variance about 1, (`TRENDS`, T)."""
     time = np.linspace(-1, 1, volumes)
     degrees = np.arange(1, TRENDS + 1)
     trends = np.polynomial.legendre.legvander(time, TRENDS)[:, 1:] * np.sqrt(2 * degrees + 1)
@@ -219,10 +219,10 @@ def _smoother(mask: NDArray[np.bool_]) -> Any:
     matrix = sparse.eye_array(np.count_nonzero(mask), dtype=np.float32, format="csr")
     for axis in range(3):
         for shift in (-1, 1):
-            beside = np.roll(index, shift, axis)[1:-1, 1:-1, 1:-1][mask]
-            rows = np.flatnonzero(beside >= 0)
+            neighbour = np.roll(index, shift, axis)[1:-1, 1:-1, 1:-1][mask]
+            rows = np.flatnonzero(neighbour >= 0)
             half = np.full(len(rows), 0.5, dtype=np.float32)
-            matrix = matrix + sparse.csr_array((half, (rows, beside[rows])), shape=matrix.shape)
+            matrix = matrix + sparse.csr_array((half, (rows, neighbour[rows])), shape=matrix.shape)
     norms = np.sqrt(matrix.multiply(matrix).sum(axis=1))
     return sparse.diags_array(1.0 / norms, dtype=np.float32) @ matrix
 

@@ -127,7 +127,7 @@ def read_regions(path: Path, grid: Grid) -> Regions:
 def read_image(
     path: Path, what: str, *, at_home: bool = False
 ) -> tuple[nib.Nifti1Image, NDArray[np.float32]]:
-    """Read a 3-D or 4-D image of finite numbers, and its values.
+    """Read a 3-D or 4-D atlas of finite numbers, and its values.
 
     Raises DataError if it is another file, or must not leave the hospital where it was made.
 
@@ -239,7 +239,7 @@ def _keys_of(
 
 
 def parcels_of(image: nib.Cifti2Image) -> int:
-    """Return the number of parcels that a file states; 0 for a file without parcels."""
+    """Return the number of parcels that an atlas of the cortex states; 0 without parcels."""
     places = image.header.matrix.get_index_map(1)
     if places.indices_map_to_data_type != "CIFTI_INDEX_TYPE_PARCELS":
         return 0
@@ -284,7 +284,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """Named regions."""
+    """Named regions of an atlas."""
 
     labels: NDArray[np.int64]
     """Whole numbers, shape (I, J, K). 0 outside."""
@@ -342,7 +342,7 @@ def read_anatomy(path: Path) -> Anatomy:
 
 
 def table_of(path: Path) -> Path:
-    """Return the path of the table of names of an image."""
+    """Return the path of the table of names of an atlas."""
     return path.with_name(f"{path.name.removesuffix('.gz').removesuffix('.nii')}.tsv")
 
 

@@ -28,7 +28,7 @@ TEMPLATE_FILE = "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
 TEMPLATE_THRESHOLD = 0.2
 """Part of the template's largest intensity above which a voxel is brain (nilearn's default)."""
 FINEST = 0.5
-"""Finest grid of the template in mm; it has eighty million voxels, and half the edge eight times
+"""Finest grid of the template in mm. It has eighty million voxels, and half the edge eight times
 as many."""
 MNI_CODE = 4
 """NIfTI's sform and qform code of the MNI152 space."""
@@ -38,7 +38,7 @@ LARGEST_CONDITION = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Voxels of a study.
+    """Voxels of a study, in the order of a column of data.
 
     Raises DataError if the mask is not 3-D or is empty, or the affine can't be inverted.
     """
@@ -114,7 +114,7 @@ class Grid:
 
 
 def study_grid(data: DataSection, folder: Path) -> Grid:
-    """Return the grid of a study's data section.
+    """Return the grid of voxels that a study's data section states.
 
     Raises DataError if the mask file is outside ``folder``, is missing or can't be used.
 

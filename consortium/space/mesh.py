@@ -51,7 +51,7 @@ STRUCTURES = {"L": "CIFTI_STRUCTURE_CORTEX_LEFT", "R": "CIFTI_STRUCTURE_CORTEX_R
 
 @dataclass(frozen=True, eq=False)
 class Hemisphere:
-    """One side of a mesh."""
+    """One hemisphere of a study's mesh."""
 
     side: Side
     coordinates: NDArray[np.float64]
@@ -75,7 +75,7 @@ class Hemisphere:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Both sides of a study's mesh."""
+    """Both hemispheres of a study's mesh."""
 
     name: str
     """As a study names it, such as ``fsaverage5``."""
@@ -290,7 +290,7 @@ def _beside(folder: Path, name: str) -> Path:
 
 
 def grayordinates(image: nib.Cifti2Image) -> int:
-    """Return the number of grayordinates that a dense file states; 0 for another file."""
+    """Return the number of grayordinates that a dense CIFTI file states; 0 for another file."""
     places = image.header.matrix.get_index_map(1)
     if places.indices_map_to_data_type != "CIFTI_INDEX_TYPE_BRAIN_MODELS":
         return 0

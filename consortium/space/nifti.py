@@ -50,7 +50,7 @@ def mark_kept(image: Any) -> None:
 
 
 def is_kept(image: Any) -> bool:
-    """Return whether an image states that it must not leave the hospital where it was made."""
+    """Return whether a NIfTI file states that it must not leave the hospital where it was made."""
     header = _header(image)
     return "descrip" in header and bytes(header["descrip"].item()).startswith(KEPT)
 

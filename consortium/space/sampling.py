@@ -151,7 +151,7 @@ def voxel_places(affine: NDArray[np.float64], grid: Grid) -> Places:
 
 
 def share_inside(places: Places, shape: tuple[int, ...]) -> float:
-    """Return the fraction of places that are inside an image of this shape (I, J, K)."""
+    """Return the fraction of a study's places that are inside an image of this shape (I, J, K)."""
     last = np.array(shape[:3])[:, None] - 0.5
     return float(((places >= -0.5) & (places <= last)).all(axis=0).mean())
 

@@ -159,7 +159,7 @@ AnyViewSpace = ViewSpace[Any]
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Meaning of a study's numbers."""
+    """Features of a study, and the voxels on which maps are drawn."""
 
     grid: Grid
     """Voxels that images are sampled on, unless there is a mesh."""
@@ -167,7 +167,7 @@ class Space:
     """An atlas over these voxels, or over the mesh's vertices; its regions are then the
     features."""
     fine: Grid | None = None
-    """Voxels of full-resolution maps; by default those of ``grid``."""
+    """Voxels of full-resolution maps. By default those of ``grid``."""
     views: tuple[AnyViewSpace, ...] = ()
     """Views of a study of feature vectors, whose features are their entries."""
     templates: Templates | None = None
@@ -308,7 +308,7 @@ class Space:
 
 
 def study_space(study: Study, folder: Path) -> Space:
-    """Return the space of a study.
+    """Return the features of a study, and the voxels on which its maps are drawn.
 
     Raises DataError if a file is outside ``folder``, is missing or can't be used.
 

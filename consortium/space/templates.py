@@ -29,7 +29,7 @@ _LEAST_INSIDE = 0.9
 _LEAST_SPREAD = 1e-4
 """Standard deviation of a map over its largest value; one that varies less is constant."""
 DENSE = ".dscalar.nii"
-"""End of a file's name; it is not compressed, so its size limits its content."""
+"""End of a file's name. It is not compressed, so its size limits its content."""
 _MOST_MAPS = 1000
 _MOST_BYTES = 500_000_000
 
@@ -77,7 +77,7 @@ def read_templates(
 
 
 def check_varied(maps: NDArray[np.float32], path: Path) -> None:
-    """Raise DataError if a map (D x R) is the same everywhere."""
+    """Raise DataError if a public map (D x R) is the same everywhere."""
     spread = maps.std(axis=0, dtype=np.float64)
     flat = np.flatnonzero(spread <= _LEAST_SPREAD * np.abs(maps).max(axis=0, initial=0.0))
     if len(flat):

@@ -125,7 +125,7 @@ class DataSection(Section):
     given."""
     description: EntityLabel | None = None
     """Only files with this BIDS description label (desc-), such as denoised. By default preproc is
-    taken first, then files without a label, then the first label by alphabet; `check` warns where
+    taken first, then files without a label, then the first label by alphabet. `check` warns where
     a recording has several. A view's image or map without the label is also taken."""
     entities: OtherEntities = Field(default={}, max_length=10)
     """Only files with these labels of other BIDS entities, such as {res: '2', cohort: '5'}. A
@@ -162,7 +162,7 @@ class DataSection(Section):
     *_timeseries.ptseries.nii) are also used, by the parcels' names. A file whose name has a
     parcellation (seg-, atlas-) is used only if the atlas's name contains it."""
     maps_resolution: float | None = Field(default=None, ge=0.5, le=30)
-    """Edge in mm of the voxels of full-resolution maps (analysis.maps); by default the grid's
+    """Edge in mm of the voxels of full-resolution maps (analysis.maps). By default the grid's
     own."""
     maps_smoothing: float = Field(default=0.0, ge=0, le=40)
     """Gaussian smoothing of the maps after their release, FWHM in mm: it takes the noise of privacy

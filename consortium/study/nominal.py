@@ -24,7 +24,7 @@ def nominal_size(size: float) -> int:
 
 
 def check_nominal(size: int, where: str) -> int:
-    """Return a nominal size.
+    """Return a nominal number of participants after a check.
 
     Raises StudyError if it has other digits than a nominal size.
 

@@ -39,7 +39,7 @@ _LABEL = "consortium plan 6"
 
 @dataclass(frozen=True)
 class Stage:
-    """Equal rounds of one statistic."""
+    """Planned rounds of one statistic, with equal noise."""
 
     release: PlannedRelease
     mechanism: Mechanism
@@ -192,7 +192,7 @@ def promised_mu(study: Study) -> float:
 
 
 def make_plan(study: Study, shape: Shape, *, agreed: bool = False) -> Plan:
-    """Plan a study.
+    """Return the plan of a study, before any data are read.
 
     Raises StudyError if the parameters don't fit the data's sizes or the number of drop-outs is
     unsafe, or a study that is not agreed is expected to find nothing. Raises BudgetError if the

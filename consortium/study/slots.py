@@ -52,7 +52,7 @@ def ledger_slot(shape: Shape) -> float:
 
 
 def round_slot(shape: Shape, release: PlannedRelease) -> float:
-    """Return the seconds after which a site answers a round of one statistic."""
+    """Return the seconds after which a site's answer to a round of one statistic leaves."""
     participants, numbers = _largest(shape)
     products = numbers * release.entries / shape.features
     seconds = numbers / _READ + products / _MULTIPLIED + participants * _COMPUTED_EACH
@@ -60,7 +60,7 @@ def round_slot(shape: Shape, release: PlannedRelease) -> float:
 
 
 def slot_end(since: float, now: float, slot: float) -> float:
-    """Return the first end of a slot that is not before a time.
+    """Return the first end of a time slot for messages that is not before a time.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def slot_end(since: float, now: float, slot: float) -> float:
 
 
 def check_slots(study: Study, shape: Shape, releases: Iterable[PlannedRelease]) -> None:
-    """Compare slots with the study's deadlines.
+    """Compare time slots of messages with the study's deadlines.
 
     Raises StudyError if a deadline is not longer than a slot.
     """

@@ -29,7 +29,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 
 
 class PrivacySection(Section):
-    """The promise."""
+    """Section `privacy` of a study file: the promised ε and δ, and the noise scheme."""
 
     unit: Literal["subject", "timepoint"] = "subject"
     """What one neighbouring data set may replace: a participant or one volume."""
@@ -73,14 +73,14 @@ class PrivacySection(Section):
 
 
 class TimingSection(Section):
-    """Nothing waits without a deadline."""
+    """Section `timing` of a study file: deadlines of all waits."""
 
     join: float = Field(default=600.0, gt=0)
     """Seconds that the centre waits for every site to join, in addition to one loading slot."""
     ready: float = Field(default=3600.0, gt=0)
     """Seconds that the centre waits in all, before the first round, for a site that has said that
-    it is loading its data; a site that has said nothing has join. It must exceed the loading
-    slot."""
+    it is loading its data. It must exceed the loading slot. For a site that has said nothing the
+    centre waits as long as `join` states."""
     answer: float = Field(default=600.0, gt=0)
     """Seconds that a site may take to answer one round. It must exceed the round's time slot."""
     late: float = Field(default=10.0, gt=0)

@@ -105,7 +105,7 @@ def _check_grids(context: RunContext, directory: Directory) -> None:
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
-    """Return a plan as it is stored next to the result."""
+    """Return a plan as it is stored next to the result, for its verification."""
     return {**plan_integers(plan), "promised": {"mu": plan.promised_mu, "epsilon": plan.epsilon}}
 
 
@@ -124,7 +124,7 @@ def _check_plan(data: bytes, plan: Plan) -> None:
 
 
 def nearly_equal(one: object, other: object, slack: float) -> bool:
-    """Return whether two JSON values are equal, floating-point numbers to a relative ``slack``."""
+    """Return whether two values of a plan are equal, floating-point numbers to ``slack``."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(
             nearly_equal(one[k], other[k], slack) for k in one

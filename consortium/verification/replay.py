@@ -42,7 +42,7 @@ def perturb_release(values: Array, size: int, generator: np.random.Generator) ->
 
 @dataclass
 class Spread:
-    """Differences of the parts of each file from the published ones, and those by rounding."""
+    """Differences of a replayed file's parts from the published ones, and those by rounding."""
 
     found: Apart
     """Differing parts of each file that differs, by name."""
@@ -81,7 +81,7 @@ class Replayed:
 def replay(
     agreement: RunAgreement, rounds: Sequence[Released], seed: int | None = None
 ) -> Replayed:
-    """Feed the releases to the analysis.
+    """Compute the queries and the result again from a run's releases.
 
     Raises ContradictionError if there are more rounds than the analysis asks for, or a release
     breaks the promise.
@@ -89,7 +89,7 @@ def replay(
     Parameters
     ----------
     seed : int, optional
-        Of a step of the size of rounding in every release; without it there is none.
+        Of a step of the size of rounding in every release. Without it there is none.
     """
     session = Session(agreement.plan)
     queries = []

@@ -189,7 +189,7 @@ def _check_kept(
 
 
 def transcript_file(number: int, suffix: str) -> str:
-    """Return the path of a round's file in the output folder."""
+    """Return the path of a published round's file in the output folder."""
     return f"transcript/round-{number:05d}.{suffix}"
 
 

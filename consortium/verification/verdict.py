@@ -15,7 +15,7 @@ OPEN = 2
 
 @dataclass(frozen=True)
 class VerdictLine:
-    """One thing that was found."""
+    """One finding of a check of a published result."""
 
     weight: Weight
     """Something can't be true; something is not shown; something worth knowing."""

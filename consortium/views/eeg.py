@@ -18,7 +18,7 @@ NARROWEST = 0.5
 
 
 def stop_edge(high: float) -> float:
-    """Return the frequency in Hz at which the stop band of a filter up to ``high`` begins."""
+    """Return the frequency in Hz at which the stop band of an EEG filter up to ``high`` begins."""
     return high + max(high / 4, 2.0)
 
 
@@ -42,7 +42,7 @@ class EegView(BaseView):
     filter: tuple[float, float] = (0.5, 30.0)
     """Pass band in Hz; 0 for no lower edge."""
     events: tuple[Label, ...] = Field(default=(), max_length=100)
-    """Trial types or markers to cut epochs around; band-power may go without, and then takes
+    """Trial types or markers to cut epochs around. Band-power may go without, and then takes
     windows of 2 s that overlap by half."""
     start: float = Field(default=-0.1, ge=-10, le=10)
     """First time of an epoch in s."""

@@ -37,16 +37,17 @@ class TableView(BaseView):
     source: Literal["table"]
     """A table of the data set."""
     file: BesideName = "participants.tsv"
-    """Table in the data set's folder, separated by tabs or commas, with a column participant_id, or
-    one in front as aparcstats2table, asegstats2table and ENIGMA's tables have it; or FreeSurfer's
-    stats files, with 'sub-*' for a participant's folder, as freesurfer/sub-*/stats/lh.aparc.stats,
-    whose columns are regions with measures, as insula_ThickAvg; or a matrix between regions of each
-    participant, as
+    """Table in the data set's folder, or a file of each participant with 'sub-*' for the folder.
+
+    A table is separated by tabs or commas. It has a column participant_id, or a first column as in
+    the tables of aparcstats2table, asegstats2table and ENIGMA. A participant's file is of one of
+    four kinds. FreeSurfer's stats files, as freesurfer/sub-*/stats/lh.aparc.stats, have regions
+    with measures as columns, as insula_ThickAvg. A matrix between regions, as
     xcp_d/sub-*/func/sub-*_task-rest_space-MNI152NLin2009cAsym_atlas-Gordon_stat-pearsoncorrelation_relmat.tsv,
-    whose columns are pairs, as a-b for a's line and b's column, or 1-2 in a file without names, as
-    HALFpipe's; or time series (a name that ends in _timeseries.tsv, or in .ptseries.nii, CIFTI's of
-    parcels), whose correlations these are; or CIFTI files of one number per parcel, as
-    xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, whose columns are parcels."""
+    has pairs as columns: a-b for a's line and b's column, or 1-2 in a file without names, as
+    HALFpipe's. Time series (a name that ends in _timeseries.tsv, or in .ptseries.nii, CIFTI's of
+    parcels) have the same columns, and their correlations are computed. CIFTI files of one number
+    per parcel, as xcp_d/sub-*/anat/sub-*_thickness.pscalar.nii, have parcels as columns."""
     columns: dict[str, Column] = Field(min_length=1)
     """Columns in their order, each with its public limits. 'x[0-63]' means x0 to x63, '*' each of
     the 'regions', as in 'lh_*_thickness', and '*-*' every two of them, the earlier first."""

@@ -174,7 +174,7 @@ def withdrawn_approvals(folder: Path, identity: Identity) -> Iterator[Approval]:
 
 
 def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
-    """Write a signed record that replaces the study's earlier one.
+    """Write a signed record of an approval that replaces the study's earlier one.
 
     Raises ConfigurationError if it can't be written; the earlier one then counts as before.
     """
@@ -348,7 +348,7 @@ def _canonical(content: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Papers:
-    """A study as the site's staff see it: read once, shown, checked and signed as one value."""
+    """A study that the site's staff approve: read once, shown, checked and signed as one value."""
 
     signed: SignedStudy
     members: Roster
@@ -356,7 +356,7 @@ class Papers:
 
 
 def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Path) -> Papers:
-    """Read a study before its approval: signed, by the site's consortium, with the site's key.
+    """Read the papers of an approval: the signed study, the site's consortium and the site's key.
 
     Raises StudyError, SignatureError if a file can't be used or is invalid.
     """

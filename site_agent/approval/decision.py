@@ -124,7 +124,7 @@ def approve_inspected(
     ask: Callable[[], None] = lambda: None,
     still: Callable[[], None] = lambda: None,
 ) -> tuple[Approval, ConsortiumError | None]:
-    """Approve a study as its inspection showed it. Parameters and result are those of `say_yes`.
+    """Approve a study as its inspection showed it; parameters are those of `say_yes`.
 
     Raises StudyError if the inspection found a problem. Raises errors as `say_yes`.
     """

@@ -1,18 +1,17 @@
 """A decision of a site's staff against a study, which waits for no decision any more."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.lock import take_turns
-from consortium.errors import ConfigurationError, ConsortiumError, StudyError
+from consortium.errors import ConsortiumError, StudyError
 from consortium.exchange.base import Exchange
 from consortium.membership.consent import decline
 from consortium.membership.keys import Identity, load_identity
 from site_agent.approval.approval import Papers, newest_approval
+from site_agent.approval.staff_records import read_records, write_records
 from site_agent.config import SiteConfig
 from site_agent.layout import DECISIONS, DECLINED
 
@@ -26,20 +25,12 @@ class DeclinedStudy(NamedTuple):
 
 
 def read_declined(folder: Path) -> dict[str, DeclinedStudy]:
-    """Return the declined studies, by `Study.digest`.
+    """Return the studies that the site's staff declined, by `Study.digest`.
 
     Raises ConfigurationError if the file is damaged.
     """
-    path = folder / DECLINED
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(key): DeclinedStudy(str(name), str(day)) for key, (name, day) in found.items()}
-    except FileNotFoundError:
-        return {}
-    except DAMAGED as error:
-        raise ConfigurationError(
-            f"{path} is damaged; restore it from a backup, or remove it."
-        ) from error
+    records = read_records(folder / DECLINED)
+    return {digest: DeclinedStudy(*record) for digest, record in records.items()}
 
 
 def say_no(
@@ -84,7 +75,7 @@ def say_no(
                 f"{study.study}' instead."
             )
         new = DeclinedStudy(study.study, today.isoformat())
-        _write(folder, {**read_declined(folder), study.digest: new})
+        write_records(folder / DECLINED, {**read_declined(folder), study.digest: new})
         try:
             post_declined(folder, identity, config.name, config.open_exchange())
         except ConsortiumError as error:
@@ -108,8 +99,4 @@ def forget_declined(folder: Path, digest: str) -> None:
     """
     kept = read_declined(folder)
     if kept.pop(digest, None) is not None:
-        _write(folder, kept)
-
-
-def _write(folder: Path, declined: Mapping[str, DeclinedStudy]) -> None:
-    write_bytes(folder / DECLINED, json.dumps(declined, indent=1).encode(), mode=0o600)
+        write_records(folder / DECLINED, kept)

@@ -29,7 +29,7 @@ from site_agent.policy.policy import Policy, SpentLoss
 
 @dataclass(frozen=True)
 class SiteFolder:
-    """Content of a site's folder."""
+    """Configuration, policy, keys and ledger of a site's folder, read together."""
 
     path: Path
     config: SiteConfig

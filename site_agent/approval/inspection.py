@@ -290,7 +290,7 @@ def _notes(case: StudyCase, people: Sequence[str], plan: Plan | None) -> Iterato
 
 
 def planned(opened: OpenedStudy, problems: list[str]) -> Plan | None:
-    """Return the study's plan, which uses nominal numbers, or the reason why there is none."""
+    """Return an inspected study's plan, which uses nominal numbers, or why there is none."""
     try:
         study = opened.study
         plan = make_plan(study, nominal_shape(study, opened.space.extent), agreed=True)

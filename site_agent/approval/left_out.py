@@ -1,4 +1,4 @@
-"""The staff's confirmation of the left-out table as it is."""
+"""The staff's confirmation of the table of participants whom the site leaves out."""
 
 from pathlib import Path
 

@@ -89,7 +89,7 @@ def state_digest(site: SiteFolder, papers: Papers) -> str:
 
     It covers the study, the files that it names, the roster, the site's settings, its left-out
     table, and the newest decision on a study of this name. So a page that carries the digest shows
-    what is decided.
+    the study that is decided on.
     """
     signed = papers.signed
     name = signed.study.study
@@ -107,7 +107,7 @@ def approval_digest(folder: Path, study: str) -> str:
 
 
 def digest_or_empty(path: Path | None) -> str:
-    """Return the SHA-256 of a regular file, or nothing if there is none that can be read."""
+    """Return the SHA-256 of an offered file, or nothing if none can be read."""
     if path is None:
         return ""
     try:
@@ -119,8 +119,8 @@ def digest_or_empty(path: Path | None) -> str:
 def _study_files(folder: Path) -> Iterator[Path]:
     top = folder / STUDIES
     for path in sorted([*top.glob("*.yaml"), *top.glob("*/*.yaml")]):
-        beside = (path, path.with_name(ROSTER), top / ROSTER, signature_path(path))
-        if any(each.exists() and not each.is_file() for each in beside):
+        needed = (path, path.with_name(ROSTER), top / ROSTER, signature_path(path))
+        if any(each.exists() and not each.is_file() for each in needed):
             continue  # a pipe would never be read
         if path.name != ROSTER and not path.name.endswith(_REQUEST):
             yield path
@@ -137,8 +137,8 @@ def _require_printable(path: Path) -> None:
 
 
 def _offer(site: SiteFolder, path: Path, declined: Mapping[str, DeclinedStudy]) -> Offer:
-    beside = path.with_name(ROSTER)
-    roster = beside if beside.exists() else site.path / STUDIES / ROSTER
+    next_to_it = path.with_name(ROSTER)
+    roster = next_to_it if next_to_it.exists() else site.path / STUDIES / ROSTER
     place = str(path.relative_to(site.path))
     ident = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     papers = None

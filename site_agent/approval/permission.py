@@ -7,7 +7,7 @@ from pathlib import Path
 
 from consortium.errors import BudgetError, PrivacyError, StudyError, WithdrawnError
 from consortium.membership.keys import Identity
-from consortium.membership.signed_study import mask_digest
+from consortium.membership.signed_study import named_files_digest
 from consortium.privacy.gdp import epsilon_of, mu_of
 from consortium.study.plan import promised_mu
 from site_agent.approval.approval import Approval, newest_approval
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Permission:
-    """The newest approval of a study."""
+    """The site's newest approval of a study, as it is at this moment."""
 
     approval: Approval
     centres: frozenset[str]
@@ -65,7 +65,7 @@ class Permission:
         approval = self.approval
         study = self.approval.study
         terms = self.approval.terms
-        if mask_digest(study, approval.folder) != approval.mask:
+        if named_files_digest(study, approval.folder) != approval.mask:
             raise StudyError(
                 f"The mask of '{study.study}' in {approval.folder} is not the one that was "
                 "approved; restore it, or approve the study again if you agree."

@@ -40,7 +40,7 @@ def store_understanding(folder: Path, study: str, found: Understanding) -> None:
 
 
 def facts_before(folder: Path, study: str) -> Mapping[str, str]:
-    """Return the stored findings of a study, by topic; nothing if it was never approved.
+    """Return a study's facts at its last approval, by topic; none if there was no approval.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def facts_before(folder: Path, study: str) -> Mapping[str, str]:
 
 
 def show_facts(facts: tuple[Fact, ...], before: Mapping[str, str], out: Console) -> None:
-    """Print the facts, with a mark where the last approval saw another finding."""
+    """Print a study's facts, with a mark where the last approval saw another finding."""
     if not facts:
         return
     table = Table.grid(padding=(0, 2))
@@ -74,6 +74,7 @@ def changes(facts: tuple[Fact, ...], before: Mapping[str, str]) -> Iterator[str]
 
 
 def _stored(folder: Path) -> dict[str, object]:
+    """Return the stored facts; none if the file is damaged, as they serve only for comparison."""
     try:
         found = json.loads(text_of(folder / UNDERSTOOD))
     except (*DAMAGED, DataError):

@@ -27,5 +27,5 @@ ALONE = "Without a consortium"
 
 
 def now() -> datetime:
-    """Return the time, in the machine's zone."""
+    """Return the time for a command, in the machine's zone."""
     return datetime.now().astimezone()

@@ -86,7 +86,7 @@ def find_subjects(
     ----------
     source : Path or sequence of Path
         A BIDS data set (raw names or derivatives), or NIfTI files. Files with the same ``sub-``
-        label belong to one participant; a file without one is a participant of its own.
+        label belong to one participant. A file without one is a participant of its own.
     data : DataSection
         Its ``task``, ``space``, ``description`` and other entities choose the files of a BIDS data
         set. Its rules for participants are not applied here.
@@ -178,7 +178,7 @@ def _without(home: _Home, data: DataSection) -> str:
 
 
 def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
-    """Return an error if a file in a participant's folder has another's name, or None.
+    """Return an error if a file in a participant's folder has another participant's name, or None.
 
     Such a file would count one participant as two, or add another's data to this one.
     """
@@ -314,5 +314,5 @@ def _confounds(bold: Path, home: _Home | None) -> Path | None:
         for path in tables:
             if path.name.endswith(f"_{suffix}.tsv") and _with_reconstruction(path) == recording:
                 return path
-    beside = bold.with_name(f"{stem_of(bold)}_confounds.tsv")
-    return beside if exists(beside) else None
+    confounds = bold.with_name(f"{stem_of(bold)}_confounds.tsv")
+    return confounds if exists(confounds) else None

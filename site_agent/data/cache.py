@@ -140,7 +140,7 @@ def _cache_of_process(folder: Path) -> BlockCache:
 
 
 def block_key(subject: Subject, data: DataSection, target: Target, unit: Unit = "subject") -> str:
-    """Name a block by all that it depends on: recordings with their files, settings, space, unit.
+    """Return the cache's name of a block: recordings with their files, settings, space, unit.
 
     Raises DataError if a file is gone.
 
@@ -157,7 +157,7 @@ def block_key(subject: Subject, data: DataSection, target: Target, unit: Unit = 
 
 
 def vector_key(recordings: Sequence[Path], view: EegView) -> str:
-    """Name one participant's vector by its recordings, and by all fields of its view.
+    """Return the cache's name of a participant's vector: its recordings, and its view's fields.
 
     The files in a recording's folder, and in those above it up to the participant's own, are its
     parts and tables. Raises DataError if a file is gone.

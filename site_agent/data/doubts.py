@@ -53,7 +53,7 @@ _ABSENT = re.compile(
 
 
 class Description(NamedTuple):
-    """A column as its site describes it."""
+    """A column of a site's table as the site itself describes it."""
 
     levels: Mapping[str, str]
     """Meaning of each value."""

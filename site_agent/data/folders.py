@@ -30,7 +30,7 @@ class PassedOver(NamedTuple):
 
 @dataclass
 class Tree:
-    """Content of a folder and of all folders below it."""
+    """Content of a data set's folder and of all folders below it."""
 
     files: list[Path] = field(default_factory=list)
     followed: list[Path] = field(default_factory=list)
@@ -186,7 +186,7 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def exists(path: str | Path) -> bool:
-    """Return whether a path exists; False also in a folder that can't be opened."""
+    """Return whether a data set's file exists; False also in a folder that can't be opened."""
     try:
         return Path(path).exists()
     except OSError:

@@ -69,7 +69,7 @@ def rows_that_fit(
 
 
 def left_out_here(table: Path | None, tables: SiteTables = PLAIN_TABLES) -> Without:
-    """Return the function that excludes the participants of the hospital's own table.
+    """Return the function that excludes the participants of the hospital's own left-out table.
 
     A participant with a row is excluded, also if the row lacks a reason or there are several. It
     raises TableError if the table is missing or can't be read, or it is unclear whose a row is.
@@ -119,7 +119,7 @@ def everybody_in(folder: Path, tables: SiteTables = PLAIN_TABLES) -> Spellings:
 
 
 def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, str]:
-    """Read the reasons of the hospital's own table, by the label as it is written there.
+    """Read the reasons of the hospital's left-out table, by the label as it is written there.
 
     Raises TableError as `left_out_here`.
     """
@@ -138,7 +138,7 @@ def read_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, s
 
 
 def reasons_left_out(table: Path, tables: SiteTables = PLAIN_TABLES) -> dict[str, str]:
-    """Read the hospital's own table for a run: participants with a row, and its reason verbatim.
+    """Read the hospital's left-out table for a run: participants, and their reasons verbatim.
 
     An error in the row of one participant excludes this participant. Raises TableError if
     the table is missing or can't be read, or it is unclear whose a row is.

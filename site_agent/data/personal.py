@@ -389,7 +389,7 @@ def _of_sessions(label: str, path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def similar_column(folder: Path, view: TableView, name: str) -> str | None:
-    """Return the most similar column name in the first non-empty participant file.
+    """Return the most similar column name in the first participant's file that is not empty.
 
     Raises DataError as `person_table_rows`.
     """

@@ -1,4 +1,4 @@
-"""The last step to a feature vector; it uses only one participant's numbers."""
+"""Scaling of a feature vector as the last step of its loading, by one participant's own numbers."""
 
 from pathlib import Path
 from typing import Any

@@ -24,7 +24,7 @@ Reason = Literal[
 
 
 class NobodyError(DataError):
-    """No participant has the study's data, in words for the site's own staff.
+    """No participant of the data set has the study's data; in words for the site's own staff.
 
     A run continues without any participant, since its end would reveal that there is none.
     """
@@ -135,7 +135,7 @@ def twin_folders(labels: Spellings) -> dict[str, SkippedPerson]:
 
 
 def over_the_limit(label: str) -> SkippedPerson:
-    """Return that a participant is not among those of a run's hold."""
+    """Return that a participant is not among those whom a run's hold in the ledger covers."""
     detail = (
         f"sub-{label} has no budget left for this study by the ledger, or was added after the run "
         "began; excluded."

@@ -125,13 +125,13 @@ def is_contradiction(error: DataError) -> bool:
 
 
 def row_of_session(label: str, session: str) -> str:
-    """Return the name of a session's row, which without a session is the participant's label."""
+    """Return the name of a session's row in a participants' table."""
     own = session_label(session)
     return f"{label}{SESSION}{own}" if own else label
 
 
 def person_of(row: str) -> str:
-    """Return the label of a row's participant."""
+    """Return the label of the participant of a table's row."""
     return row.partition(SESSION)[0]
 
 
@@ -294,7 +294,7 @@ def _nobody(row: TableRow) -> str:
 
 
 def is_nobodys(label: str) -> bool:
-    """Return whether a row's name says that its participant is unclear."""
+    """Return whether a row's name in a participants' table leaves its participant unclear."""
     return label.startswith("(line ")
 
 
@@ -533,7 +533,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 
 
 def missing_sentence(text: str | None, name: str, column: Column) -> str:
-    """Return why a value can't be used, without the value itself."""
+    """Return why a table's value can't be used, without the value itself."""
     if text == CODED:
         return f"column {name} has a value that is a code for missing in the study"
     if not is_given(text):

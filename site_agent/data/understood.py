@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Fact(NamedTuple):
-    """One line of the summary."""
+    """One line of the summary of a site's files."""
 
     topic: str
     """Noun phrase that is the same in every study, such as 'repetition time'."""

@@ -72,12 +72,12 @@ AS_WRITTEN = Wording()
 
 
 def is_given(text: str | None) -> bool:
-    """Return whether a cell contains anything."""
+    """Return whether a cell of a participants' table contains anything."""
     return (text or "").strip().lower() not in NOTHING
 
 
 def matching_level(words: str, levels: Sequence[str]) -> str | None:
-    """Return the one level that a description names or resembles; None if it names several."""
+    """Return the one level of a column that a table's value resembles; None if it fits several."""
     named = [x for x in levels if re.search(rf"(?<!\w){re.escape(x)}(?!\w)", words, re.I)]
     if named:
         return named[0] if len(named) == 1 else None
@@ -85,7 +85,7 @@ def matching_level(words: str, levels: Sequence[str]) -> str | None:
 
 
 def number_of(text: str) -> float | None:
-    """Return a finite number that is written as such, or None; '1_000' is not a number."""
+    """Return the finite number that a table's cell contains, or None; '1_000' is not a number."""
     value = text.strip()
     if not value.isascii() or "_" in value:
         return None

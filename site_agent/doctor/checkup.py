@@ -76,7 +76,7 @@ def clock(config: SiteConfig, token: str, now: Callable[[], float]) -> Check:
 
 
 def anchor(config: SiteConfig, folder: Path) -> Check:
-    """Compare the ledger with the heads that the site signed."""
+    """Check the site's ledger against the heads that the site signed."""
     exchange = config.open_exchange()
     if not config.ledger.exists():  # the doctor does not make one
         if not exchange.children(f"ledgers/{config.name}"):
@@ -149,7 +149,7 @@ def _last_entry(config: SiteConfig) -> float | None:
 
 
 def examine(folder: Path, around: Surroundings, study: Study | None = None) -> list[Check]:
-    """Look at everything that a site needs.
+    """Check everything that a site needs for a study.
 
     Parameters
     ----------

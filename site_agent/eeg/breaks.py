@@ -60,7 +60,7 @@ class Break(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Samples that follow each other in time."""
+    """Samples of an EEG recording that follow each other in time."""
 
     start: float
     """Seconds on the recording's clock, from its first sample."""

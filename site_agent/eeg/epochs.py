@@ -30,7 +30,7 @@ millivolts or nanovolts that are labelled as µV are beyond the limits."""
 
 @dataclass(frozen=True, eq=False)
 class Epochs:
-    """Remaining epochs of a run."""
+    """Epochs of an EEG recording that were not rejected."""
 
     values: Signals
     """Shape (E, C, T). In µV."""

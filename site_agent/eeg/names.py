@@ -18,18 +18,18 @@ def recording_ending(path: Path) -> str | None:
 
 
 def recording_stem(path: Path) -> str:
-    """Return a file's name without its ending."""
+    """Return an EEG file's name without its ending."""
     ending = recording_ending(path) or path.suffix
     return path.name[: -len(ending)] if ending else path.name
 
 
 def entities_of(path: Path) -> Entities:
-    """Return the BIDS entities in a file's name, with 'suffix' as one more."""
+    """Return the BIDS entities in an EEG file's name, with 'suffix' as one more."""
     return entities(Path(recording_stem(path)))
 
 
 def run_of(path: Path) -> Run:
-    """Return the entities that identify a run, not its processing or storage.
+    """Return the entities that identify an EEG run, not its processing or storage.
 
     The index of a run is a number, so run-1 and run-01 are one.
     """

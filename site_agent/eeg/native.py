@@ -77,7 +77,7 @@ def load_mne() -> Any:
 
 
 def open_recording(path: Path, channels: Sequence[str], *, listen: bool = False) -> OpenedRecording:
-    """Open a recording and read its header and annotations.
+    """Open a native EEG file and read its header and annotations.
 
     Parameters
     ----------

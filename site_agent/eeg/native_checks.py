@@ -31,13 +31,13 @@ _COMPRESSED = 15  # MATLAB's code of an element
 
 
 def ending_of(path: Path) -> str | None:
-    """Return the key of `READERS` that a file's name ends with, or None if there is none."""
+    """Return the key of `READERS` that an EEG file's name ends with, or None if there is none."""
     small = path.suffix.lower()
     return small if path.suffix in READERS or small in IN_CAPITALS else None
 
 
 def check_parts(path: Path) -> None:
-    """Refuse a folder where a file that a recording may name is not a regular one."""
+    """Refuse a folder where a file that an EEG recording may name is not a regular one."""
     for each in (path, *path.parent.iterdir()):
         if each.suffix.lower() in _PARTS and each.exists():
             regular(each)
@@ -58,7 +58,7 @@ def check_opened(path: Path, raw: Any, channels: int) -> None:
 
 
 def check_part(path: Path, name: str) -> None:
-    """Refuse a part of a recording that is named as another participant's.
+    """Refuse a part of an EEG recording that is named as another participant's.
 
     A header that was copied from another folder would count that participant twice. A part whose
     name has no participant is accepted.

@@ -17,7 +17,7 @@ from site_agent.eeg.tables import ChannelsTable, EventsTable, read_channels, rea
 
 @dataclass(frozen=True, eq=False)
 class Described:
-    """One recording with its tables and sidecar; its signals are not read yet."""
+    """One EEG recording with its tables and sidecar; its signals are not read yet."""
 
     opened: OpenedRecording
     events: EventsTable | None

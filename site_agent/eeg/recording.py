@@ -17,7 +17,7 @@ Signals = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One run."""
+    """One EEG recording as numbers, with the names of its channels."""
 
     path: Path
     """Its file."""

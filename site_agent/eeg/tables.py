@@ -19,7 +19,7 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class EventsTable:
-    """Lines of an events table."""
+    """Lines of the events table of an EEG recording."""
 
     path: Path
     markers: tuple[Marker, ...]
@@ -31,7 +31,7 @@ class EventsTable:
 
 @dataclass(frozen=True)
 class ChannelsTable:
-    """Lines of a channels table."""
+    """Lines of the channels table of an EEG recording."""
 
     statuses: Mapping[str, str]
     """Status by channel, in small letters."""

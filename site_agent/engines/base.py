@@ -13,7 +13,7 @@ Made = TypeVar("Made")
 
 
 class Engine(Protocol):
-    """Threads, processes or a cluster."""
+    """Threads, processes or a cluster on which a site computes."""
 
     memory: int | None
     """Bytes that may be taken by all items together that are worked on at a time; or no limit."""

@@ -13,7 +13,7 @@ _PATIENCE = 10.0  # s for the scheduler to answer, and between two looks whether
 
 
 class DaskCluster:
-    """Workers of a cluster; fits `Workers`.
+    """Workers of a hospital's Dask cluster; fits `Workers`.
 
     The scheduler itself gives a dead worker's calls to others, three times.
 

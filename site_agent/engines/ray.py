@@ -18,7 +18,7 @@ _PATIENCE = 60.0  # s to connect, and between two looks whether any processors a
 
 
 class RayCluster:
-    """Workers of a cluster; fits `Workers`.
+    """Workers of a hospital's Ray cluster; fits `Workers`.
 
     Ray itself gives a dead worker's calls to others, once.
 

@@ -33,7 +33,7 @@ class LostError(Exception):
 
 
 class Workers(Protocol):
-    """Other processes that answer calls."""
+    """Other processes of a site that answer calls."""
 
     @property
     def count(self) -> int:
@@ -184,7 +184,7 @@ class RemoteEngine:
 
 
 def compute_request(kind: str, call: bytes) -> bytes:
-    """Compute a call in a worker. Its error is also an answer.
+    """Compute a call in a worker of the site's engine. Its error is also an answer.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def compute_request(kind: str, call: bytes) -> bytes:
 
 
 class Processes:
-    """Workers on this machine; fits `Workers`."""
+    """Workers of an engine on this machine; fits `Workers`."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -251,7 +251,7 @@ class Processes:
 
 
 def follow_agent() -> None:
-    """Begin a worker. It stops with the agent, and only the agent handles Ctrl-C."""
+    """Begin a worker of an engine. It stops with the agent, and only the agent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, daemon=True).start()
 

@@ -1,6 +1,6 @@
 """The consortium that a site has joined: its keys, and the newest roster that was seen.
 
-The key is pinned when the site joins, or at the first approval; afterwards only a
+The key is pinned when the site joins, or at the first approval. Afterwards only a
 roster counts that this key signed, or a key that it handed over to. Earlier keys are stored, since
 their requests came from the same consortium. All members' keys on the newest roster are also
 stored, since no other key is trusted any more.
@@ -20,7 +20,7 @@ from site_agent.layout import PINNED
 
 @dataclass(frozen=True)
 class PinnedConsortium:
-    """A pinned consortium."""
+    """The consortium that a site joined, with its pinned keys."""
 
     centre: bytes
     """Public key, 32 bytes."""

@@ -73,7 +73,7 @@ def rotate_key(folder: Path, name: str, centre: str) -> tuple[Path, JoinRequest]
 
 
 def earlier_key(folder: Path) -> bytes | None:
-    """Return the public key before the last change, as long as ``keys.old`` is kept.
+    """Return a site's public key before its last change, as long as ``keys.old`` is kept.
 
     Raises ConfigurationError if the file can't be used.
     """
@@ -105,7 +105,7 @@ def change_key(
     """Change a site's key, and put the ledger's head on the exchange under the new one.
 
     Raises LedgerError, ExchangeError if the ledger is not the newest, or the exchange can't show
-    it; then no key is changed. Raises ConfigurationError as `rotate_key`.
+    it. Then no key is changed. Raises ConfigurationError as `rotate_key`.
 
     Parameters
     ----------

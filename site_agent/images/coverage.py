@@ -48,7 +48,7 @@ class Coverage:
 
 
 def count_coverage(view: str, vectors: Iterable[NDArray[Any]], *, kept: bool) -> Coverage:
-    """Count the missing entries of participants.
+    """Count the entries that participants' images lack.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ def measure_images(
 
 
 def amplitude(courses: Courses) -> Vector:
-    """Return the variance over time of each course (D x T), shape (D,)."""
+    """Return the variance over time of each time series of an image (D x T), shape (D,)."""
     return np.asarray(courses.var(axis=1, dtype=np.float64))
 
 
@@ -164,7 +164,7 @@ def band_energy(courses: Courses, step: float, band: tuple[float, float]) -> Vec
 
 
 def connectivity(courses: Courses) -> Vector:
-    """Return Fisher's z of the correlation of every two courses (R x T), shape (R(R - 1)/2,).
+    """Return a participant's connectivity: Fisher's z of every two courses (R x T).
 
     Raises DataError if a course does not vary.
     """

@@ -1,7 +1,7 @@
 """Reading of a site's images, with one sentence for each fault.
 
 The voxels of a series are read once, from start to end, as fast as its file can be unpacked. Gzip
-is unpacked by ISA-L where the package isal is installed, and by zlib otherwise; a file that is not
+is unpacked by ISA-L where the package isal is installed, and by zlib otherwise. A file that is not
 compressed is mapped into memory, and only the used pages are read.
 """
 
@@ -29,7 +29,7 @@ COVERAGE = 0.8
 
 
 class GapsError(DataError):
-    """A participant lacks more values than a study's ``gaps`` allow.
+    """A participant's images lack more values than a study's ``gaps`` allow.
 
     This is a rule of the study, so its number of participants may not be inferred from an answer.
     """
@@ -186,7 +186,7 @@ def iterate_volumes(
 
 
 def check_finite(path: Path, number: int, row: Voxels, unit: Unit) -> None:
-    """Refuse a volume, counted from 1, while it is in the processor's cache, or make it zero.
+    """Refuse a volume of a series, or make it zero, if it has values that are not finite.
 
     Raises DataError if a value is not finite and a participant is the unit.
     """
@@ -206,7 +206,7 @@ def stored_places(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def stored_volumes(path: Path, image: nib.Nifti1Image) -> Iterator[NDArray[Any]]:
-    """Yield each volume's values as the file has them, from a file that is whole.
+    """Yield an image's volumes as the file has them, from a file that is whole.
 
     Raises UNREADABLE and `unpacker_errors`, if it is not.
     """

@@ -27,7 +27,7 @@ _NAMED = 3
 
 @dataclass
 class Scales:
-    """Sizes of the values of a view, by participant."""
+    """Sizes of the values of participants' images in a view."""
 
     view: str
     medians: dict[str, float] = field(default_factory=dict)
@@ -130,7 +130,7 @@ def forms_disagree(sform: NDArray[Any] | None, qform: NDArray[Any] | None) -> bo
 
 
 def form_notes(labels: set[str]) -> Iterator[str]:
-    """Yield a warning of participants whose images' two orientations disagree."""
+    """Yield a warning of participants whose images' two orientations (sform, qform) disagree."""
     if labels:
         yield Serious(
             f"{_who(labels)}: sform and qform disagree about left and right, and the sform is "

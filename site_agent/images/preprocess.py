@@ -48,7 +48,8 @@ CONSTANT = 1e-6
 LEAST_LEFT = 10
 """Smallest number of degrees of freedom of a run after trends, band and confounds."""
 _PREPARED = 12
-"""Bytes for a voxel's value: the runs, and all runs or what is subtracted from one."""
+"""Bytes for a voxel's value: those of the runs, and those of all runs together or of the fit that
+is subtracted from one run."""
 _COLUMNS = 2048
 """Time series that are standardized at a time."""
 _VOLUMES = 8
@@ -71,15 +72,15 @@ class TooFewLeftError(DataError):
 def preprocess_person(
     subject: Subject, data: DataSection, target: Target, unit: Unit = "subject"
 ) -> Block:
-    """Load one participant.
+    """Load one participant's files as a preprocessed block.
 
     Every run is smoothed, resampled if its grid differs, and freed of trends and confounds on its
     own. Runs are then concatenated, averaged over the regions if there are any, and standardized
     together.
 
     Where a volume is the unit, one that is not finite counts as zero, because it must not affect
-    the use of a participant's other volumes. Raises DataError if an image or table can't be used;
-    the message names the file.
+    the use of a participant's other volumes. Raises DataError if an image or table can't be used.
+    The message names the file.
 
     Parameters
     ----------
@@ -331,7 +332,7 @@ OUTLIERS = ("motion_outlier*", "non_steady_state_outlier*")
 
 
 def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray[np.float64]:
-    """Read confounds as a matrix.
+    """Read a run's confounds as a matrix.
 
     Raises DataError if a column or a line is missing, or a value after the first line is not a
     number.
@@ -398,7 +399,7 @@ def _number(text: str) -> float:
 
 
 def to_prepare(target: Target, length: int) -> int:
-    """Return the bytes to prepare a participant with this number of volumes."""
+    """Return the bytes of memory to prepare a participant's series with this number of volumes."""
     grid = target.grid
     voxels = target.grid.features
     blocks = _PREPARED * voxels * length
@@ -409,13 +410,13 @@ def to_prepare(target: Target, length: int) -> int:
 
 
 def to_sum(features: int, lengths: Sequence[int], shape: tuple[int, ...]) -> int:
-    """Return the bytes to sum over a chunk of participants, whose sum has a shape."""
+    """Return the memory that sums over a chunk of participants' series need, in bytes."""
     longest = max(lengths, default=0)
     return _SUMMED * features * longest + _PARTS * math.prod(shape) + _SMALL
 
 
 def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> NDArray[np.float32]:
-    """Return an array for data kept between rounds, in memory, or on disk if memory is short.
+    """Return an array for series kept between rounds, in memory, or on disk if memory is short.
 
     Raises ConfigurationError if the disk is full.
 

@@ -78,7 +78,7 @@ def _stated(run: RecordingRun) -> Iterator[float]:
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
-    """Read a JSON file that describes an image.
+    """Read a JSON file that describes an image, for its repetition time.
 
     Raises DataError if it can't be read or is not a JSON object.
     """

@@ -56,7 +56,7 @@ Block = NDArray[np.float32]
 
 
 class SiteDataset:
-    """A site's data; fits `consortium.algorithms.base.SiteData`.
+    """A site's image series as blocks; fits `consortium.algorithms.base.SiteData`.
 
     Nothing is read when it is made. Counting reads headers; a block is preprocessed when it is
     first asked for, and comes from the cache later.
@@ -207,7 +207,7 @@ class SiteDataset:
         They are D x T_m of the analysed values, or V x T_m of the voxels of full-resolution maps.
 
         Only the last yielded block is kept here. Raises DataError if an image or
-        table can't be used; the message names the file.
+        table can't be used. The message names the file.
         """
         yield from self._people(resolution).blocks()
 
@@ -216,7 +216,7 @@ class SiteDataset:
         part: Part,
         shape: tuple[int, ...],
         resolution: Resolution,
-        beside: Sequence[Any] | None,
+        companions: Sequence[Any] | None,
     ) -> Iterator[NDArray[Any]]:
         """Yield the sums of fixed chunks of participants, in order, computed on the engine.
 
@@ -224,7 +224,7 @@ class SiteDataset:
         """
         people = self._people(resolution)
         work = (
-            (people[chunk], None if beside is None else beside[chunk])
+            (people[chunk], None if companions is None else companions[chunk])
             for chunk in chunks(len(self.lengths))
         )
         features = people.target.features
@@ -417,7 +417,7 @@ class PersonBlocks:
         """Yield one after the other, prepared first if it is not in the cache.
 
         Loaded blocks stay as they were loaded, whatever happens to their files. Raises DataError if
-        an image or table can't be used and the blocks were not loaded; the message names the file.
+        an image or table can't be used and the blocks were not loaded. The message names the file.
         """
         for number in range(len(self.subjects)):
             yield self._loaded(number) if self.keys else self._get(number, self.current_key(number))
@@ -460,7 +460,7 @@ class PersonBlocks:
 
 
 def cache_blocks(kinds: Sequence[PersonBlocks]) -> None:
-    """Load blocks into the cache."""
+    """Load participants' blocks into the cache of preprocessed data."""
     for people in kinds:
         for _ in people.blocks():
             pass
@@ -491,10 +491,10 @@ def left_out_for(subject: Subject, error: DataError) -> SkippedPerson:
 
 
 def sum_chunk(part: Part, chunk: tuple[PersonBlocks, Sequence[Any] | None]) -> NDArray[Any]:
-    """Compute one chunk's part of a sum."""
-    people, beside = chunk
+    """Compute the part of one chunk of participants in a sum over image series."""
+    people, companions = chunk
     blocks = people.blocks()
-    return part(blocks if beside is None else zip(blocks, beside, strict=True))
+    return part(blocks if companions is None else zip(blocks, companions, strict=True))
 
 
 def reduced_by(basis: Block, people: PersonBlocks) -> Block:

@@ -317,7 +317,7 @@ def _of_person(
 def maps_of(
     home: Path, root: Path, data: DataSection, view: ViewSpace[SurfaceView]
 ) -> list[Path] | SkippedPerson:
-    """Return a participant's files of a map, or why there are none.
+    """Return a participant's surface files of a map, or why there are none.
 
     Parameters
     ----------

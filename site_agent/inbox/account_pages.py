@@ -9,12 +9,12 @@ from site_agent.status import HEADING, read_status
 
 
 def show_budget(office: Office, request: Request) -> Response:
-    """Show the privacy budget, and what studies released."""
+    """Show the privacy budget, and the releases of studies."""
     return _show(office, request, "budget.html.j2")
 
 
 def show_ledger_lines(office: Office, request: Request) -> Response:
-    """Show the last lines of the ledger."""
+    """Show the last lines of the ledger on a page of the inbox."""
     return _show(office, request, "ledger.html.j2")
 
 

@@ -54,7 +54,7 @@ _FORMS: dict[str, Page] = {
 
 @dataclass
 class Inbox:
-    """The inbox of a site's folder, without its admission."""
+    """The web application of the inbox of a site's folder, without its admission."""
 
     folder: Path
     """The site's own folder."""

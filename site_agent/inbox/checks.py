@@ -14,7 +14,7 @@ Work = Callable[[Watch], Inspection]
 
 @dataclass
 class StudyCheck:
-    """One check of a study, under way or finished."""
+    """One check of a study that the inbox started, under way or finished."""
 
     shown: str
     """Digest of the state that is checked, as `state_digest` computes it."""

@@ -95,7 +95,7 @@ def _key(cookie: str) -> bytes:
 
 
 class RefusedRequestError(Exception):
-    """A request that is not admitted: the status of the answer, and a sentence."""
+    """A request to the inbox that is not admitted: the answer's status, and a sentence."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

@@ -1,13 +1,12 @@
 """The staff's own notes on studies, in the site's folder."""
 
-import json
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from consortium.base.atomic import DAMAGED, write_bytes
 from consortium.base.lock import take_turns
 from consortium.errors import ConfigurationError
+from site_agent.approval.staff_records import read_records, write_records
 from site_agent.layout import DECISIONS, NOTES
 
 MOST_NOTE = 4_000
@@ -15,27 +14,18 @@ MOST_NOTE = 4_000
 
 
 class Note(NamedTuple):
-    """A note, and when it was written."""
+    """The staff's note on a study, and when it was written."""
 
     text: str
     at: str
 
 
 def read_notes(folder: Path) -> dict[str, Note]:
-    """Return the notes by study.
+    """Return the staff's notes on studies, by study.
 
     Raises ConfigurationError if the file is damaged: a new note would replace it.
     """
-    path = folder / NOTES
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): Note(str(text), str(at)) for name, (text, at) in found.items()}
-    except FileNotFoundError:
-        return {}
-    except DAMAGED as error:
-        raise ConfigurationError(
-            f"{path} is damaged; restore it from a backup, or remove it."
-        ) from error
+    return {study: Note(*record) for study, record in read_records(folder / NOTES).items()}
 
 
 def write_note(folder: Path, study: str, text: str, now: datetime, before: str) -> None:
@@ -73,5 +63,4 @@ def write_note(folder: Path, study: str, text: str, now: datetime, before: str) 
         notes.pop(study, None)
         if text.strip():
             notes[study] = Note(text.strip(), now.isoformat(sep=" ", timespec="minutes"))
-        content = json.dumps(notes, indent=1, ensure_ascii=False)
-        write_bytes(folder / NOTES, content.encode("utf-8", "replace"), mode=0o600)
+        write_records(folder / NOTES, notes)

@@ -103,13 +103,13 @@ def _shown(character: str) -> str:
 
 
 def form_of(request: Request) -> Mapping[str, str]:
-    """Return the fields of a form."""
+    """Return the fields of a form that the inbox received."""
     fields: Mapping[str, str] = request.scope[FORM]
     return fields
 
 
 def field_of(request: Request, name: str) -> str:
-    """Return a field of a form; raises ConfigurationError if it is missing."""
+    """Return a field of a form of the inbox; raises ConfigurationError if it is missing."""
     try:
         return form_of(request)[name]
     except KeyError as error:
@@ -119,7 +119,7 @@ def field_of(request: Request, name: str) -> str:
 
 
 def find_offer(folder: Path, ident: str) -> tuple[SiteFolder, Offer]:
-    """Return a study file by its name in addresses.
+    """Return a study file by its name in the inbox's addresses.
 
     Raises ConfigurationError if there is none.
     """
@@ -136,11 +136,14 @@ def digest_of(folder: Path) -> str:
     return hashlib.sha256("|".join(parts).encode()).hexdigest()
 
 
-def unchanged(folder: Path, shown: str) -> Callable[[], None]:
-    """Return a function that raises ConfigurationError if these files have changed since."""
+def unchanged(digest: Callable[[], str], shown: str) -> Callable[[], None]:
+    """Return a check that a digest is still the one that a page of the inbox showed.
+
+    The check raises ConfigurationError if it is not.
+    """
 
     def still() -> None:
-        if digest_of(folder) != shown:
+        if digest() != shown:
             raise ConfigurationError(CHANGED)
 
     return still

@@ -65,7 +65,7 @@ def serve(
 
 
 def server_settings(app: Guard) -> uvicorn.Config:
-    """Return the server's settings: no log of addresses, which have tokens, and no proxy.
+    """Return the inbox server's settings: no log of addresses, which have tokens, and no proxy.
 
     Requests that are not HTTP are not logged either, since any user of the machine can send many.
     """

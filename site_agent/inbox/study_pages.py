@@ -25,7 +25,7 @@ from site_agent.approval.offers import Offer, approval_digest, state_digest
 from site_agent.approval.withdrawal import take_back
 from site_agent.inbox.checks import StudyCheck
 from site_agent.inbox.notes import MOST_NOTE, read_notes, write_note
-from site_agent.inbox.office import CHANGED, Office, field_of, find_offer, form_of
+from site_agent.inbox.office import CHANGED, Office, field_of, find_offer, form_of, unchanged
 from site_agent.layout import STUDIES
 from site_agent.ledger.ledger import UNITS, accounts
 from site_agent.page.course import Course, Row, approved, ledger_course
@@ -82,7 +82,7 @@ def show_study(office: Office, request: Request) -> Response:
 
 
 def start_check(office: Office, request: Request) -> Response:
-    """Start the check of a study with the site's data."""
+    """Start the check of a study with the site's data, from a page of the inbox."""
     ident = request.path_params["ident"]
     site, offer = find_offer(office.folder, ident)
     if offer.papers is None or offer.trouble:
@@ -94,7 +94,7 @@ def start_check(office: Office, request: Request) -> Response:
 
 
 def ask_approval(office: Office, request: Request) -> Response:
-    """Ask for the confirmation of an approval."""
+    """Ask on a page of the inbox for the confirmation of an approval."""
     check, found = _checked(office, request)
     if found.problems:
         raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
@@ -117,7 +117,7 @@ def ask_approval(office: Office, request: Request) -> Response:
 
 
 def approve_study(office: Office, request: Request) -> Response:
-    """Approve a study as it was checked and shown."""
+    """Approve a study on a page of the inbox, as it was checked and shown."""
     check, found = _checked(office, request)
     terms = _terms(form_of(request))
     if found.warnings and form_of(request).get("despite") != "yes":
@@ -128,15 +128,11 @@ def approve_study(office: Office, request: Request) -> Response:
     still = partial(_require_unchanged, office, request, check)
     today = office.now().date()
     approval, trouble = approve_inspected(office.folder, found, terms, today, still=still)
-    return office.done(
-        request,
-        f"Approved: {approval_line(approval)}.",
-        not_informed(trouble) if trouble else "",
-    )
+    return _decided(office, request, f"Approved: {approval_line(approval)}.", trouble)
 
 
 def ask_withdrawal(office: Office, request: Request) -> Response:
-    """Ask for the confirmation of a withdrawal."""
+    """Ask on a page of the inbox for the confirmation of a withdrawal."""
     name = request.path_params["study"]
     with office.reading() as folder:
         site = SiteFolder.open(folder)
@@ -154,24 +150,16 @@ def ask_withdrawal(office: Office, request: Request) -> Response:
 
 
 def withdraw_study(office: Office, request: Request) -> Response:
-    """Withdraw an approval."""
+    """Withdraw an approval from a page of the inbox."""
     name = request.path_params["study"]
-    shown = field_of(request, "shown")
-
-    def still() -> None:
-        if approval_digest(office.folder, name) != shown:
-            raise ConfigurationError(CHANGED)
-
+    digest = partial(approval_digest, office.folder, name)
+    still = unchanged(digest, field_of(request, "shown"))
     trouble = take_back(office.folder, name, office.now().date(), still)
-    return office.done(
-        request,
-        f"Withdrawn: {name} is no longer approved.",
-        not_informed(trouble) if trouble else "",
-    )
+    return _decided(office, request, f"Withdrawn: {name} is no longer approved.", trouble)
 
 
 def ask_declining(office: Office, request: Request) -> Response:
-    """Ask for the confirmation that a study is declined."""
+    """Ask on a page of the inbox for the confirmation that a study is declined."""
     with office.reading() as folder:
         site, offer = find_offer(folder, request.path_params["ident"])
         if offer.papers is None:
@@ -187,27 +175,19 @@ def ask_declining(office: Office, request: Request) -> Response:
 
 
 def decline_study(office: Office, request: Request) -> Response:
-    """Decline a study as it was shown."""
+    """Decline a study on a page of the inbox, as it was shown."""
     site, offer = find_offer(office.folder, request.path_params["ident"])
     papers = offer.papers
     if papers is None:
         raise StudyError(offer.trouble)
-    shown = field_of(request, "shown")
-
-    def still() -> None:
-        if state_digest(site, papers) != shown:
-            raise ConfigurationError(CHANGED)
-
+    still = unchanged(partial(state_digest, site, papers), field_of(request, "shown"))
     trouble = say_no(office.folder, papers, office.now().date(), still)
-    return office.done(
-        request,
-        f"Declined: {papers.signed.study.study} is not approved.",
-        not_informed(trouble) if trouble else "",
-    )
+    name = papers.signed.study.study
+    return _decided(office, request, f"Declined: {name} is not approved.", trouble)
 
 
 def keep_note(office: Office, request: Request) -> Response:
-    """Store the note on a study."""
+    """Store the staff's note on a study from a page of the inbox."""
     ident = request.path_params["ident"]
     _, offer = find_offer(office.folder, ident)
     if offer.study is None:
@@ -217,6 +197,13 @@ def keep_note(office: Office, request: Request) -> Response:
     )
     write_note(office.folder, offer.study.study, text, office.now(), before=before)
     return RedirectResponse(f"{office.door.base}study/{ident}#note", 303)
+
+
+def _decided(
+    office: Office, request: Request, sentence: str, trouble: ConsortiumError | None
+) -> Response:
+    """Show that a decision was made, and whether the coordinator could not be informed."""
+    return office.done(request, sentence, not_informed(trouble) if trouble else "")
 
 
 def _next_look(office: Office, ident: str) -> str:
@@ -229,7 +216,7 @@ def _title_of(study: Study) -> str:
 
 
 def _facts(asked: Study, papers: Papers) -> tuple[tuple[str, str], ...]:
-    """Return what the study asks for, by heading."""
+    """Return the study's requests, by heading."""
     privacy = asked.privacy
     facts = [
         ("Name", asked.study),

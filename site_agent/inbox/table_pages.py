@@ -1,5 +1,8 @@
 """Pages of the files that staff change by forms: the left-out table, and names of columns."""
 
+from collections.abc import Callable
+from functools import partial
+
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -50,13 +53,13 @@ def show_left_out(office: Office, request: Request) -> Response:
 
 def add_left_out(office: Office, request: Request) -> Response:
     """Leave a participant out of every later study."""
-    still = unchanged(office.folder, field_of(request, "shown"))
+    still = _still(office, request)
     add_row(office.folder, field_of(request, "participant"), field_of(request, "reason"), still)
     return RedirectResponse(f"{office.door.base}left-out", 303)
 
 
 def ask_return(office: Office, request: Request) -> Response:
-    """Ask for the confirmation that a participant takes part again."""
+    """Ask on a page of the inbox for the confirmation that a participant takes part again."""
     return office.show(
         request,
         "take_back.html.j2",
@@ -68,8 +71,8 @@ def ask_return(office: Office, request: Request) -> Response:
 
 
 def remove_left_out(office: Office, request: Request) -> Response:
-    """Let a participant take part again."""
-    still = unchanged(office.folder, field_of(request, "shown"))
+    """Remove a participant from the left-out table, from a page of the inbox."""
+    still = _still(office, request)
     participant = field_of(request, "participant")
     trouble = remove_row(office.folder, participant, office.now(), still)
     return office.done(
@@ -82,7 +85,7 @@ def remove_left_out(office: Office, request: Request) -> Response:
 
 def record_shorter_table(office: Office, request: Request) -> Response:
     """Record a left-out table that lacks participants."""
-    still = unchanged(office.folder, field_of(request, "shown"))
+    still = _still(office, request)
     with take_turns(office.folder, DECISIONS):
         still()
         _, missing = read_states(office.folder).count_left_out()
@@ -122,13 +125,13 @@ def set_column_names(office: Office, request: Request) -> Response:
         alias = Alias(column=here or None, levels=levels)
     except ValidationError as error:
         raise ConfigurationError(f"{column}: {first_problem(error, Alias)}") from error
-    set_alias(office.folder, column, alias, unchanged(office.folder, field_of(request, "shown")))
+    set_alias(office.folder, column, alias, _still(office, request))
     return RedirectResponse(f"{office.door.base}names", 303)
 
 
 def remove_column_names(office: Office, request: Request) -> Response:
     """Remove the site's names of one column of the studies."""
-    still = unchanged(office.folder, field_of(request, "shown"))
+    still = _still(office, request)
     set_alias(office.folder, field_of(request, "column"), None, still)
     return RedirectResponse(f"{office.door.base}names", 303)
 
@@ -155,3 +158,8 @@ def _levels(text: str) -> dict[str, tuple[str, ...]]:
             )
         found[level.strip()] = own
     return found
+
+
+def _still(office: Office, request: Request) -> Callable[[], None]:
+    """Return a check that the files behind a form have not changed since it was shown."""
+    return unchanged(partial(digest_of, office.folder), field_of(request, "shown"))

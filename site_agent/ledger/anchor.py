@@ -41,7 +41,7 @@ _SEQ = re.compile(r"[0-9]{9}")
 
 
 class Answers(Protocol):
-    """Record of a site's answers in its store of messages."""
+    """Answers in a site's store of messages, which the ledger's heads are compared with."""
 
     def answered(self) -> list[str]:
         """Return the runs that were answered here, without those that the staff accounted for."""
@@ -51,7 +51,7 @@ class Answers(Protocol):
 
 
 class LedgerAnchor:
-    """One site's heads on one exchange.
+    """Signed heads of one site's ledger on one exchange.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ START = "0" * 64
 
 @dataclass(frozen=True)
 class Charge:
-    """Privacy loss of one round."""
+    """Line of a ledger: the privacy loss of one round."""
 
     dataset: str
     """Name of the data set in the ledger."""
@@ -83,14 +83,14 @@ class LedgerEntry:
 
 
 def standing_reservations(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
-    """Return the reservations that count: those that no later line made void."""
+    """Return the ledger's reservations that count: those that no later line made void."""
     lines = list(entries)
     void = {line.charge for line in lines if line.event == "void"}
     return [line for line in lines if line.event == "reserve" and line.charge not in void]
 
 
 def next_entry(head: Head, charge: Charge, event: str, at: str) -> LedgerEntry:
-    """Make the line that follows a head."""
+    """Return the ledger's line that follows a head."""
     digest = _digest(charge, event, at, head.digest)
     return LedgerEntry(
         seq=head.seq + 1, charge=charge, event=event, at=at, previous=head.digest, digest=digest
@@ -98,7 +98,7 @@ def next_entry(head: Head, charge: Charge, event: str, at: str) -> LedgerEntry:
 
 
 def follow(head: Head, entries: Iterable[LedgerEntry], where: str) -> Iterator[LedgerEntry]:
-    """Yield lines as they follow one another from a head.
+    """Yield a ledger's lines as they follow one another from a head.
 
     Raises LedgerError if a line was changed, removed or inserted.
     """

@@ -15,10 +15,9 @@ The format, version 3, is a JSON object::
 
 ``digest`` of a line is SHA-256, in hexadecimal, of the JSON array [dataset, study, run, round,
 stage, statistic, unit, mu, site, centre, query, outsider, persons, event, at, previous], without
-``persons`` where it is empty, in ASCII with a
-blank after each comma; ``mu`` and ``outsider`` as the shortest decimal that reads back as the same
-double, written as Python writes it. ``previous`` is the digest of the line before, and 64 zeros in
-the first.
+``persons`` where it is empty. The array is in ASCII, with a blank after each comma. ``mu`` and
+``outsider`` are the shortest decimals that read back as the same doubles, as Python writes them.
+``previous`` is the digest of the line before, and 64 zeros in the first.
 
 The square of a data set's account is the sum of the squares of ``mu`` of the lines with event
 'reserve'. Lines that a line with event 'void' follows for the same round do not count, because

@@ -273,7 +273,7 @@ def _spend(file: LedgerFile, charge: Charge, at: str) -> None:
 
 @dataclass(frozen=True)
 class Amount:
-    """A loss, as μ and as ε at the policy's δ."""
+    """A loss in a ledger, as μ and as ε at the policy's δ."""
 
     mu: float
     epsilon: float

@@ -28,7 +28,7 @@ Account = tuple[str, str, str]
 
 
 class OneStudy(NamedTuple):
-    """A study's account at a site, over all its runs."""
+    """A study's account in a site's ledger, over all its runs."""
 
     study: str
     """Name of the study."""
@@ -221,12 +221,12 @@ def _over(spent: NDArray[np.float64], price: float, limit: float) -> NDArray[np.
 
 
 def counted(unit: str) -> tuple[str, ...]:
-    """Return the units whose charges count in a unit's account."""
+    """Return the units whose charges count in a unit's account of the ledger."""
     return ("subject", "timepoint") if unit == "timepoint" else (unit,)
 
 
 def check_covered(sums: Sums, charge: Charge) -> None:
-    """Require that a round is covered by its run's hold.
+    """Require that a round's charge is covered by its run's hold.
 
     Raises BudgetError if its loss is not a number. Raises LedgerError if its run has no hold, or
     one of another loss than the round needs.
@@ -246,7 +246,7 @@ def check_covered(sums: Sums, charge: Charge) -> None:
 
 
 def no_run_left(study: str, runs: float) -> PrivacyError:
-    """Return the sentence that a study's approved runs are used up."""
+    """Return the ledger's sentence that a study's approved runs are used up."""
     return PrivacyError(
         f"'{study}' was approved for {runs:g} run{'' if runs == 1 else 's'} and had as many; "
         "another costs again, so approve it again if you agree."
@@ -254,7 +254,7 @@ def no_run_left(study: str, runs: float) -> PrivacyError:
 
 
 def check_loss(charge: Charge) -> None:
-    """Raise BudgetError if a charge's μ is not a finite number of at least 0."""
+    """Raise BudgetError if a ledger's charge has a μ that is not a finite number of at least 0."""
     if not 0.0 <= charge.mu < math.inf:
         raise BudgetError(
             f"μ = {charge.mu} is not a privacy loss. Ask the coordinator of the study."

@@ -94,7 +94,7 @@ def check_of(key: bytes) -> bytes:
 
 
 def group_digest(key: bytes, marks: Iterable[bytes]) -> str:
-    """Return SHA-256 of a group's marks in their order, in hexadecimal.
+    """Return SHA-256 of the ledger's marks of a group in their order, in hexadecimal.
 
     A group without participants has a mark of its own. Otherwise its digest would be public, and
     with it the hash of a ledger's line that shows that no one took part.
@@ -131,7 +131,7 @@ def exact_root(total: int) -> float:
 
 
 def exact_float(total: int) -> float:
-    """Return a sum of `exact_square` as the nearest double."""
+    """Return the ledger's sum of `exact_square` as the nearest double."""
     try:
         return total / (1 << _SCALE)
     except OverflowError:

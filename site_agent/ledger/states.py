@@ -17,7 +17,7 @@ Kind = Literal["approval", "roster", "left-out"]
 
 @dataclass(frozen=True)
 class State:
-    """One state of a site's folder."""
+    """One state of a site's folder, as a ledger's line records it."""
 
     kind: Kind
     site: str

@@ -56,7 +56,7 @@ def open_dataset(
 
 
 def check_anybody(data: SiteDataset | FeatureDataset) -> None:
-    """Raise DataError with the reason if no participant qualifies; for work outside of runs."""
+    """Raise DataError with the reason if a study's loading finds no qualified participant."""
     if not data.lengths:
         raise DataError(data.nobody)
 

@@ -16,12 +16,12 @@ Drive = Callable[[Iterator[object]], None]
 
 
 def at_once(work: Iterator[object]) -> None:
-    """Perform all the work before returning."""
+    """Perform all the work of a loading before returning."""
     deque(work, maxlen=0)
 
 
 def in_thread(work: Iterator[object]) -> None:
-    """Start the work in a thread of its own, so a slow disk delays no other run.
+    """Load data in a thread of its own, so a slow disk delays no other run.
 
     The thread ends with the process. Its files are written under temporary names first.
     """

@@ -143,14 +143,14 @@ def group_rows(
 def stack_rows(
     units: Sequence[Sequence[str]], most: int, vector: Callable[[str], Vector]
 ) -> Vector:
-    """Return the vectors of every unit's rows, one below the other: K D x U.
+    """Return the vectors of every unit of privacy's rows, one below the other: K D x U.
 
     Parameters
     ----------
     units : sequence of sequence of str
         Names of the rows of each of U units.
     most : int
-        K. Further rows of a unit are ignored; rows that a unit lacks are NaN.
+        K. Further rows of a unit are ignored. Rows that a unit lacks are NaN.
     vector : callable
         Returns the vector of a row by its name, length D.
     """

@@ -36,7 +36,7 @@ _AHEAD = "#8a5a00"
 
 @dataclass(frozen=True)
 class Row:
-    """An approved study."""
+    """An approved study in a row of the site's page."""
 
     study: Study
     terms: Terms
@@ -78,7 +78,7 @@ def _row(yes: ListedApproval, today: date) -> Row:
 
 @dataclass(frozen=True)
 class Course:
-    """One account over time."""
+    """The privacy loss of one account over time, for the site's page."""
 
     account: Account
     points: tuple[tuple[datetime, float], ...]

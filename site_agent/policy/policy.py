@@ -62,7 +62,7 @@ ClockTime = Annotated[time, BeforeValidator(_clock), PlainSerializer(lambda t: f
 
 
 class Window(FrozenModel):
-    """Period on given days, from one time of day to the next occurrence of another."""
+    """Period in which a policy allows runs: days, from one time of day to the next of another."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -85,7 +85,7 @@ class Window(FrozenModel):
 
 
 def opens_at(windows: Sequence[Window], now: datetime) -> datetime | None:
-    """Return the time when an agent answers next; None if it answers now.
+    """Return the time when a policy lets the agent answer next; None if it answers now.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Allowance(FrozenModel):
-    """Largest privacy loss of data in one unit of privacy."""
+    """A policy's largest privacy loss of data in one unit of privacy."""
 
     study: float = Field(gt=0, le=100)
     """Largest ε that one study may cost, all its runs together."""
@@ -250,8 +250,8 @@ class StudyRequest:
     spent: SpentLoss = SpentLoss()
     """Losses in the ledger."""
     runs: int = 1
-    """Number of runs that will be charged from now on; 0 for a run that continues after a crash,
-    whose rounds are charged as they come."""
+    """Number of runs that will be charged from now on. It is 0 for a run that continues after a
+    crash, whose rounds are charged as they come."""
 
 
 def refusals(

@@ -222,7 +222,7 @@ class Admission:
 
 
 def study_of(run: str) -> str:
-    """Return the name of the study in the name of a run."""
+    """Return the name of the study in the name of an announced run."""
     return run.rsplit("-", 1)[0]
 
 
@@ -260,12 +260,12 @@ def send_refusal(site: Site, run: str, error: ConsortiumError) -> None:
 
 
 def release(site: Site, run: str) -> None:
-    """Release a run's hold in the ledger. Raises LedgerError if it can't be used."""
+    """Release a run's hold in the ledger, if the site does not take part."""
     site.ledger.release(run, site.identity.public.hex(), site.now())
 
 
 def post_refusal(site: Site, run: str, notice: bytes) -> None:
-    """Put a refusal on the exchange, signed."""
+    """Send a site's signed refusal of a run to the exchange."""
     message = seal(
         key=site.identity.key, run=run, sender=site.name, kind=REFUSAL, round=0, body=notice
     )

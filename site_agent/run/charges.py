@@ -112,7 +112,7 @@ class Charges:
         self._site.ledger.take_back(self.of(asked), self._site.now())
 
     def mark_sent(self, asked: AskedRound) -> None:
-        """Mark a round as answered; it is on disk at the latest with the last round."""
+        """Mark a round as answered. It is on disk at the latest with the last round."""
         ledger = self._site.ledger
         mark = ledger.spend if asked.number == self._plan.rounds else ledger.spend_soon
         mark(self.of(asked), self._site.now())

@@ -44,7 +44,7 @@ _UNSOUND = "unsound"
 
 @dataclass(frozen=True)
 class Question:
-    """A queried round: its number, its stage, and the digest of its query."""
+    """A queried round that a site checks: its number, its stage, and the digest of its query."""
 
     number: int
     stage: Stage
@@ -53,7 +53,7 @@ class Question:
 
 @dataclass
 class Checks:
-    """A site as the checker of a run."""
+    """A site as the checker of a run's releases."""
 
     site: Site
     joined: JoinedRun

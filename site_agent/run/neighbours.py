@@ -46,7 +46,7 @@ class _Asked:
 
 @dataclass(eq=False)
 class Neighbours:
-    """A site's neighbours in one run.
+    """A site's exchange with its neighbours in one run.
 
     Received answers are kept in memory only, because after a restart they are still on the
     exchange. A malformed answer counts as a missing one. So its sender can neither mislead the

@@ -109,7 +109,7 @@ class Preload:
 
 
 def files_digest(folder: Path) -> str:
-    """Return the digest of the names, sizes and times of a folder's files, in hexadecimal."""
+    """Return the digest of the names, sizes and times of a loaded folder's files."""
     seen = hashlib.sha256()
     for home, folders, names in os.walk(folder):
         folders.sort()

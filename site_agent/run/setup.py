@@ -44,7 +44,7 @@ from site_agent.run.slot_clock import SlotClock
 
 @dataclass(frozen=True)
 class Site:
-    """A site's belongings."""
+    """A site's keys, folders and settings for its runs."""
 
     name: str
     identity: Identity
@@ -82,7 +82,7 @@ class JoinedRun:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The run started without this site."""
+    """Signal that a run started without this site."""
 
     reason: str = "it started without this site, which was late"
 

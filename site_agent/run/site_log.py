@@ -79,7 +79,7 @@ def _path(folder: Path) -> Path:
 
 
 class SiteLog:
-    """The site's log.
+    """The agent's log for the site's staff.
 
     Lines that others can cause without limit are written through `line_once`, which stops after
     some thousand lines, or kept for the page under a subject, so they displace no other line from

@@ -8,7 +8,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 
-from consortium.membership.signed_study import mask_digest
+from consortium.membership.signed_study import named_files_digest
 from consortium.space.grid import Grid, study_grid
 from consortium.study.data_section import DataSection
 from consortium.study.reader import parse_study
@@ -197,4 +197,4 @@ def mask_that_is_a_link(stage: Stage) -> bool:
 def digest_of_a_private_file(stage: Stage) -> bool:
     """Has a site compute the digest of one of its own files as if it were the mask."""
     _outside(stage, "keys.nii")
-    return len(mask_digest(_study("../private/keys.nii"), stage.root / "study")) == 64
+    return len(named_files_digest(_study("../private/keys.nii"), stage.root / "study")) == 64

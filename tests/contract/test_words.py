@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 GLOSSARY = DOCS / "reference" / "glossary.md"
 FOLDERS = ("guides", "explanation", "analyses", "replication")
 """Folders of ``docs/`` whose pages are held to the glossary."""
-GENERATED = ("commands", "errors", "messages", "privacy-report", "study-fields")
+GENERATED = ("commands", "errors", "messages", "modules", "privacy-report", "study-fields")
 """Pages of ``docs/reference/`` that are made of the programs' help, fields and errors."""
 PAGES = [
     ROOT / "README.md",

@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
 def receive_study(place: DemoFolders, site: str = "east") -> Path:
-    """Put the study's files where the site's staff put what they receive; returns the folder."""
+    """Copy the study's files to the folder for received studies, and return the folder."""
     folder = place.site(site)
     files = place.files
     (folder / STUDIES).mkdir(exist_ok=True)
@@ -37,7 +37,7 @@ class Client:
     Parameters
     ----------
     app : ASGI application
-        What answers.
+        Application that answers.
     origin : str
         Address of its host.
     """

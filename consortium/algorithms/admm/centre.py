@@ -12,8 +12,8 @@ the models stay and the duals are updated, as in Algorithm 2. Every such test is
 
 Forecast of the accuracy of the neighbours' model, from an assumed effect.
 
-Assumptions: both labels are equally frequent in all hospitals; entries are normal with equal
-variances and use half of the bound's square; the best rule has the accuracy that the study assumes.
+Assumptions: both labels are equally frequent in all hospitals. Entries are normal with equal
+variances and use half of the bound's square. The best rule has the accuracy that the study assumes.
 """
 
 import math
@@ -57,7 +57,7 @@ _SUREST = 1e6  # LR: log odds beyond which rounding moves a gradient by about β
 
 
 def model_influence(length: float, curvature: float, radius: float) -> float:
-    """Return the nominal participants times the most that one of them moves the minimizer."""
+    """Return the nominal participants times the most that one of them moves a site's minimizer."""
     slope = 1 / (1 + math.exp(-length * radius))
     return 2 * length * (slope + PRECISION) / curvature
 
@@ -68,7 +68,7 @@ def gain_influence(length: float, trust: float) -> float:
 
 
 def solvable(length: float, curvature: float, radius: float) -> bool:
-    """Return whether double precision is enough for the charged precision."""
+    """Return whether double precision is enough for the precision that `admm` charges."""
     if not all(1 / LARGEST <= size <= LARGEST for size in (length, curvature, radius)):
         return False
     steep = length * (length / curvature)
@@ -102,7 +102,7 @@ class _Course:
 
 
 class Admm(AnalysisPlan[AdmmParameters]):
-    """As many releases of each site's model as rounds; IPP: fewer, with one number before each.
+    """Plan of `admm`: a release of every model in each round. IPP: fewer, a number before each.
 
     Raises StudyError if target or graph don't fit the study, or the costs are too flat or steep to
     be solved.
@@ -246,7 +246,7 @@ class Admm(AnalysisPlan[AdmmParameters]):
 
     @property
     def _degrees(self) -> Array:
-        return np.array([len(beside) for beside in self.neighbours])
+        return np.array([len(adjacent) for adjacent in self.neighbours])
 
     def expect(self) -> tuple[Expectation, ...]:
         """Forecast the accuracy on new participants for an assumed effect, and the threshold.
@@ -300,7 +300,7 @@ FILLED = 0.5
 
 
 def assumed_labels(plan: Admm, generator: np.random.Generator) -> Classes:
-    """Draw participants as the study assumes them."""
+    """Draw participants with labels as a study of `admm` assumes them, for its forecast."""
     entries = plan.shape.features - 1
     means = class_means(float(plan.parameters.detect or 0.5), 2, entries, generator)
     spread = plan.parameters.bound * math.sqrt(FILLED / entries)
@@ -308,7 +308,7 @@ def assumed_labels(plan: Admm, generator: np.random.Generator) -> Classes:
 
 
 def with_label(plan: Admm, entries: Array, kinds: Array) -> Array:
-    """Return a site's table, with the label in its place."""
+    """Return a site's table of participants with the label in its place, for `admm`'s forecast."""
     return np.insert(entries, plan.target, np.where(kinds > 0, 1.0, -1.0), axis=0)
 
 
@@ -329,7 +329,7 @@ def _accuracy(plan: Admm) -> Expectation:
 def share_classified(
     arrays: Mapping[str, Array], target: int, entries: Array, kinds: Array
 ) -> float:
-    """Share of participants whose label the sites' mean model predicts."""
+    """Return the share of participants whose label the sites' mean model of `admm` predicts."""
     weights = np.delete(arrays["coefficients"][:, 0], target)
     odds = weights @ entries + float(np.sum(arrays["intercept"]))
     return float(np.mean((odds > 0) == (kinds > 0)))

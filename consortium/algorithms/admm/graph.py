@@ -25,7 +25,7 @@ def study_edges(
     names : sequence of str
         Their names, which only named edges need.
     layout : {'ring', 'path', 'star', 'complete'}
-        Over the sites in the study's order; the first is the centre of a star.
+        Over the sites in the study's order. The first is the centre of a star.
     named : sequence of (str, str)
         Edges between sites' names, instead of ``layout`` if there are any.
     """
@@ -47,7 +47,7 @@ def study_edges(
 
 
 def neighbours(edges: Sequence[Edge], count: int) -> tuple[tuple[int, ...], ...]:
-    """Return each site's neighbours, in order."""
+    """Return each site's neighbours in the graph of `admm`, in order."""
     found: list[list[int]] = [[] for _ in range(count)]
     for one, other in edges:
         found[one].append(other)
@@ -82,11 +82,11 @@ def _indices(sites: Sequence[str], pair: tuple[str, str]) -> Edge:
 
 
 def _check_connected(edges: Sequence[Edge], names: Sequence[str]) -> None:
-    beside = neighbours(edges, len(names))
+    adjacent = neighbours(edges, len(names))
     reached = {0}
     waiting = [0]
     while waiting:
-        new = set(beside[waiting.pop()]) - reached
+        new = set(adjacent[waiting.pop()]) - reached
         reached |= new
         waiting += new
     lost = [name for index, name in enumerate(names) if index not in reached]

@@ -20,7 +20,7 @@ class AdmmParameters(AnalysisParameters):
     target: str
     """View that is predicted from all others: a column of two levels, -1 and +1."""
     graph: Layout | None = None
-    """Which site receives from which, over the run's sites in the study's order; the first is the
+    """Which site receives from which, over the run's sites in the study's order. The first is the
     middle of a star. By default a ring, unless there are `edges`."""
     edges: tuple[tuple[_SITE, _SITE], ...] = Field(default=(), max_length=10_000)
     """Pairs of neighbouring sites, instead of `graph`. All sites of a run must be connected."""
@@ -38,9 +38,9 @@ class AdmmParameters(AnalysisParameters):
     be."""
     penalty: float | None = Field(default=None, gt=0)
     """Curvature that neighbours add to a site's cost, at the least, over the squared length of a
-    participant's vector; ADMM's step size η follows from it. A small one lets models move far in a
-    round, with more noise. By default 0.0002 a round (or broadcast), or what balances that noise if
-    it is more."""
+    participant's vector. ADMM's step size η follows from it. A small one lets models move far in a
+    round, with more noise. By default 0.0002 a round (or broadcast), or the value that balances
+    that noise if it is larger."""
     regularization: float = Field(default=0.0, ge=0)
     """Weight of half the squared norm of the model."""
     averaged: float = Field(default=0.2, gt=0, le=1)

@@ -94,7 +94,7 @@ def _course(plan: Admm, apart: Sequence[float], gains: Sequence[float]) -> dict[
 
 
 def gathered_floor(plan: Admm, rounds: int, noise: float) -> float:
-    """Return the limit that no coefficient without effect exceeds in 95 % of studies.
+    """Return the limit that no coefficient of `admm` without effect exceeds in 95 % of studies.
 
     Models are a random walk: the mean over S sites gathers σ √(rounds/S) of the messages' noise.
     Sampling error moves it along a direction of curvature h by min(t, 1/h) √(h/n), t = rounds/Λ,

@@ -49,7 +49,7 @@ LARGEST = 1e100
 
 
 def local_model(plan: Admm, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the minimizer of F_i, one number for each explanatory entry and the constant."""
+    """Return a site's model of `admm`: the minimizer of F_i, by explanatory entry and constant."""
     curvature, pull, own = _heard(plan, query)
     columns = _columns(plan, data)
     pull = clip_vector(pull, _limit(plan, curvature, bound.norm))
@@ -78,9 +78,9 @@ def _heard(plan: Admm, query: Query) -> tuple[float, Array, Array]:
     site = heard.site
     agreed = np.arange(plan.entries) < plan.agreed
     answers = np.where(agreed, heard.answers, heard.answers[:, [site]])
-    beside = list(plan.neighbours[site])
+    adjacent = list(plan.neighbours[site])
     with np.errstate(all="ignore"):  # what overflows is cut
-        drawn = _drawn(answers, site, beside, query.arguments["held"][: len(answers)])
+        drawn = _drawn(answers, site, adjacent, query.arguments["held"][: len(answers)])
         pull = _finite(plan.stiffness[site] * drawn)
     own = answers[-1, site] if len(answers) else np.zeros(plan.entries)
     return float(plan.curvatures[site]), pull, _finite(own)
@@ -93,15 +93,15 @@ def _divisor(plan: Admm, query: Query) -> int:
     return plan.divisors[heard.site]
 
 
-def _drawn(answers: Array, site: int, beside: list[int], held: Array) -> Array:
+def _drawn(answers: Array, site: int, adjacent: list[int], held: Array) -> Array:
     """Return the linear part of -F_i over η/ω_i: Σ_j (θ_i + θ_j) - 2 λ_i/η.
 
     2 λ_i = η Σ_t Σ_j (θ_i - θ_j).
     """
-    degree = len(beside)
-    apart = degree * answers[:, site] - answers[:, beside].sum(axis=1)
+    degree = len(adjacent)
+    apart = degree * answers[:, site] - answers[:, adjacent].sum(axis=1)
     last = answers[-1] if len(answers) else np.zeros(answers.shape[1:])
-    drawn: Array = degree * last[site] + last[beside].sum(axis=0) - held @ apart
+    drawn: Array = degree * last[site] + last[adjacent].sum(axis=0) - held @ apart
     return drawn
 
 

@@ -2,10 +2,10 @@
 
 Source: dissertation Algorithm 7.1, corrected: the second moment of the stacked views is released in
 symmetric coordinates, replacing a participant moves it by √2·B/n, and vectors are clipped to a
-public bound. In addition: a first release estimates the centre and the spread of the views, so the
-noise is relative to differences of participants and not to their mean; a constant in the stacked
-vector makes the rest of the mean part of the same release; the effect of the noise on eigenvalues
-is removed (`kernels.canonical`); and more than two views are allowed.
+public bound. In addition, a first release estimates the centre and the spread of the views, so the
+noise is relative to differences of participants and not to their mean. A constant in the stacked
+vector makes the rest of the mean part of the same release. The effect of the noise on eigenvalues
+is removed (`kernels.canonical`). More than two views are allowed.
 
 Split of the budget: a stage whose noise has the spectral norm a with the whole budget has a/√p with
 a fraction p of it. The sum of their squares, a₁²/p₁ + a₂²/p₂ + ..., is smallest for fractions
@@ -305,7 +305,7 @@ def _check_views(field: str, values: Mapping[str, float], shape: Shape) -> None:
 
 
 def find_centre(plan: Cca) -> Arrays:
-    """Ask for the mean and the spread of the views.
+    """Ask for the mean and the spread of the views of `cca`.
 
     Returns
     -------
@@ -341,7 +341,7 @@ def _spreads(parts: list[Array], squares: Array, deviation: float) -> Array:
 
 
 def reduce_views(plan: Cca, found: dict[str, Array]) -> Arrays:
-    """Ask for the second moment of every view to reduce, or for its products.
+    """Ask for the second moment of every view that `cca` reduces, or for its products.
 
     Returns
     -------

@@ -26,7 +26,7 @@ class CcaParameters(AnalysisParameters):
     """Radius of a view over the root mean squared distance: a smaller one clips more participants,
     which draws correlations to zero a little, and has less noise."""
     shares: Sizes = Field(default_factory=dict)
-    """Parts of the bound's square by view, in any unit; by default as the cube roots of the views'
+    """Parts of the bound's square by view, in any unit. By default as the cube roots of the views'
     numbers of entries, which makes the summed squares of the views' noise least."""
     centre_share: float = Field(default=0.1, ge=0, lt=1)
     """Part of the budget (of μ²) for the mean and the spread. With 0 neither is released: vectors

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """How a view's features became entries of the stacked vector."""
+    """How a view's features became entries of the stacked vector of `cca`."""
 
     name: str
     factor: float
@@ -111,7 +111,7 @@ _NOISY = 0.35
 
 
 def cca_result(release: Release, views: Sequence[Scaled], centre: Array, plan: Cca) -> Result:
-    """Solve, and return everything in the features' own units.
+    """Solve for canonical pairs, and return everything in the features' own units.
 
     Returns
     -------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def reduction(view: str) -> str:
-    """Return the stage that reduces a view."""
+    """Return the stage of `cca` that reduces a view."""
     return f"reduce-{view}"
 
 

@@ -3,7 +3,7 @@
 Source: Aliakbarpour, Chaudhuri, Courtade, Fallah and Jordan (2024), Bayesian coordinate
 differential privacy, for Gaussian noise on a mean over all sites. A view has such a small weight in
 the release that changing only it costs no more than its level, while the whole participant has the
-study's ε; see `privacy.view_bounds`. `privacy.bayesian` computes the level against an observer who
+study's ε. See `privacy.view_bounds`. `privacy.bayesian` computes the level against an observer who
 has the dependence between views, which the result reports.
 
 The weights are in the plan's bound, which every site computes by itself. The queries have no

@@ -19,12 +19,12 @@ class CoordinateParameters(AnalysisParameters):
     """Parameters of `coordinate`."""
 
     levels: dict[ViewName, Level] = Field(default_factory=dict)
-    """ε of a change of only one view, at the study's δ, by view; the others have the participant's
+    """ε of a change of only one view, at the study's δ, by view. The others have the participant's
     ε."""
     protects: Literal["view", "entry"] = "view"
     """Scope of a level: all entries of the view together, or any one of them."""
     target: ViewName | None = None
-    """View of one entry that all others explain by least squares; without it the mean of every
+    """View of one entry that all others explain by least squares. Without it the mean of every
     entry is asked for."""
     site_constants: bool = True
     """With a target: whether each site has a constant of its own. Differences between sites then

@@ -26,7 +26,7 @@ _WHOLE = 1.999  # width from which an interval counts as all of -1 to 1, and the
 
 
 def pool_sites(plan: Coordinate, release: Release) -> Release:
-    """Put the answers of single sites together, if they were released one by one.
+    """Combine the answers of single sites to `coordinate`, if they were released one by one.
 
     All sites' noise is equal once their answers are weighted by size, and `Release.deviation` is
     that of the noisiest, the smallest.
@@ -41,7 +41,7 @@ def pool_sites(plan: Coordinate, release: Release) -> Release:
 
 
 def mean_result(plan: Coordinate, found: Release) -> Result:
-    """Return the mean of every entry, between the limits of its values, with an interval.
+    """Return the means of `coordinate`, between the limits of their values, with intervals.
 
     Chance among the participants is counted with the variance of the entry itself.
     """
@@ -115,7 +115,7 @@ def _headline(findings: Sequence[Finding], deviations: Array, error: float) -> s
 
 
 def squares_result(plan: Coordinate, found: Release) -> Result:
-    """Return coefficients of least squares with intervals, as in `regression`."""
+    """Return least-squares coefficients of `coordinate` with intervals, as in `regression`."""
     asked = replace(plan.asked, shape=plan.estimated_shape(found))
     sites = plan.sites_with_units(found)
     fit = least_squares(asked.moment(found.values, found.deviation, sites))

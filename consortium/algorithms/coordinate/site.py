@@ -13,7 +13,7 @@ from consortium.privacy.view_bounds import PartsBound
 
 
 def coordinate_mean(_plan: object, data: SiteData, query: Query, bound: PartsBound) -> Array:
-    """Return means over participants of weighted entries z and of z²/(√2 P): 2 D numbers.
+    """Return the means of `coordinate`: weighted entries z, and z²/(√2 P), 2 D numbers.
 
     P is the largest norm of the entry's part, which is clipped by itself. The squares cost nothing,
     as in `average` (`PartsBound`).

@@ -69,7 +69,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class DescribedColumns:
-    """Variables to describe, and the groups."""
+    """Columns that `describe` counts and summarizes, and its groups."""
 
     groups: Variable | None
     variables: tuple[Variable, ...]
@@ -123,7 +123,7 @@ def resolve_columns(parameters: DescribeParameters, shape: Shape) -> DescribedCo
 
 
 def check_cells(entries: DescribedColumns) -> None:
-    """Raise StudyError if a message would be too long."""
+    """Raise StudyError if the cells of a description need a message that is too long."""
     many = len(entries.levels) * entries.cells
     if many > MOST_ENTRIES_A_ROUND:
         raise StudyError(

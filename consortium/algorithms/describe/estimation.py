@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,39 +81,31 @@ def estimate_moments(
     ]
     groups = len(plan.entries.levels)
     shape = (counts.rows, len(numbers))
-    found = {name: np.zeros(shape) for name in ("m", "me", "v", "ve", "n", "ne", "k")}
+    names = [field.name for field in fields(MomentEstimates) if field.name != "scales"]
+    found = {name: np.zeros(shape) for name in names}
     for column, (variable, cells) in enumerate(numbers):
         filled = cells[:, : variable.filled]
-        found["n"][:, column] = present(counts, variable, cells)
+        found["persons"][:, column] = present(counts, variable, cells)
         missing = counts.noise if variable.gaps else np.zeros(counts.rows)
-        found["ne"][:, column] = np.hypot(counts.persons_noise, missing)
+        found["persons_noise"][:, column] = np.hypot(counts.persons_noise, missing)
         parts = []
         form = _form(variable, cell_shares(filled[-1]))
         for row in range(groups):
             binned = _from_bins(variable, filled[row], float(counts.noise[row]))
-            own = clipped.estimate(row, column, float(found["n"][row, column]), form)
+            own = clipped.estimate(row, column, float(found["persons"][row, column]), form)
             parts.append(_combine(own, binned))
         if counts.rows > groups:
-            parts.append(_pool(parts, found["n"][:groups, column], counts))
-        found["m"][:, column] = [part.mean for part in parts]
-        found["me"][:, column] = [part.mean_noise for part in parts]
-        found["v"][:, column] = [part.variance for part in parts]
-        found["ve"][:, column] = [part.variance_noise for part in parts]
-        found["k"][:, column] = form.kurtosis
-    return MomentEstimates(
-        means=found["m"],
-        mean_noise=found["me"],
-        variances=found["v"],
-        variance_noise=found["ve"],
-        persons=found["n"],
-        persons_noise=found["ne"],
-        kurtosis=found["k"],
-        scales=learned.scales,
-    )
+            parts.append(_pool(parts, found["persons"][:groups, column], counts))
+        found["means"][:, column] = [part.mean for part in parts]
+        found["mean_noise"][:, column] = [part.mean_noise for part in parts]
+        found["variances"][:, column] = [part.variance for part in parts]
+        found["variance_noise"][:, column] = [part.variance_noise for part in parts]
+        found["kurtosis"][:, column] = form.kurtosis
+    return MomentEstimates(**found, scales=learned.scales)
 
 
 def present(counts: Counts, variable: Variable, cells: Array) -> Array:
-    """Return the number of participants of each row who have a value; at least 1."""
+    """Return the number of described participants of each row with a value; at least 1."""
     missing = cells[:, -1] if variable.gaps else 0.0
     return np.asarray(np.maximum(counts.persons - missing, 1.0))
 

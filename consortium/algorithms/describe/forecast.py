@@ -65,7 +65,7 @@ def expect(plan: Describe) -> tuple[Expectation, ...]:
 
 
 def foretell(plan: Describe) -> Table | None:
-    """Return the forecast for each group."""
+    """Return the forecast of a description's noise for each group."""
     if not plan.averaged:
         return None
     means = forecast_mean_noise(plan)
@@ -103,7 +103,7 @@ def refuse_noisy(plan: Describe) -> None:
 
 
 def levels_off(plan: Describe, data: SiteData) -> tuple[str, ...]:
-    """Return a warning on columns with many values at a limit, and on constant columns."""
+    """Return a warning on columns to describe with many values at a limit, and on constant ones."""
     table = data.table().astype(np.float64)
     if table.shape[1] < _FEWEST:
         return ()

@@ -26,7 +26,7 @@ _CLEARLY = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Noisy numbers of participants. Rows are the groups, and all participants last."""
+    """Noisy counts of `describe`. Rows are the groups, and all participants last."""
 
     persons: Array
     """Participants in each row."""
@@ -56,7 +56,7 @@ class LearnedUnits:
 
 
 def estimate_counts(plan: Describe, release: Release) -> Counts:
-    """Return the numbers of the first round.
+    """Return the counts of groups and cells that the first round of `describe` released.
 
     The groups' numbers are adjusted to the number of all participants, which sites send with noise
     of its own, in proportion to the noise.

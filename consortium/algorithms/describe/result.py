@@ -35,7 +35,7 @@ _METHODS = (
 def describe_result(
     plan: Describe, counts: Counts, learned: LearnedUnits | None, second: Release | None
 ) -> Result:
-    """Return the tables of a description.
+    """Return the result of `describe`: its tables, curves and numbers.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def describe_sums(plan: Describe, data: SiteData, query: Query, bound: BlocksBou
 
 
 def groups_of(plan: Describe, table: Array) -> NDArray[np.int64]:
-    """Return the number of each participant's group, from 0."""
+    """Return the number of each participant's group for `describe`, from 0."""
     groups = plan.entries.groups
     if groups is None:
         return np.zeros(table.shape[1], dtype=np.int64)

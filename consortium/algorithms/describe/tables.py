@@ -81,7 +81,7 @@ def bins_table(plan: Describe, counts: Counts, critical: float) -> Table:
 
 
 def survival_table(plan: Describe, curves: Sequence[tuple[Variable, list[Survival]]]) -> Table:
-    """Return the curves of all groups."""
+    """Return the table of the survival curves of all groups."""
     rows = list[Row]()
     for variable, groups in curves:
         for place, time in enumerate(variable.edges[1:].tolist()):
@@ -187,7 +187,7 @@ def _too_few(moments: MomentEstimates, number: int) -> list[bool]:
 
 
 def _quantile(variable: Variable, found: Array) -> Finding:
-    """Return a quantile; it is withheld if all values between the limits are possible."""
+    """Return a quantile. It is withheld if all values between the limits are possible."""
     value, low, high = found.tolist()
     hidden = low <= variable.edges[0] and high >= variable.edges[-1] and variable.bins > 1
     return Finding(value, low, high, _state(hidden))

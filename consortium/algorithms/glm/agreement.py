@@ -1,7 +1,7 @@
 """Agreement of hospitals: the round that releases how much their own effects differ.
 
 `kernels.agreement` defines the number that a hospital computes, and how the sum over hospitals is
-read. Here is what a plan fixes in advance, the site's half, and the centre's reading.
+read. This module has the part of the plan, the site's half, and the centre's reading.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _taking_part(plan: Glm, proportions: Array) -> Array:
 
 
 def agreement_bound(plan: Glm) -> BlocksBound:
-    """Return the bound of the round."""
+    """Return the clipping bound of the round that measures the agreement of hospitals."""
     weight = _SLOPE_REACH if plan.columns.slope else plan.clipping.contrast_reach
     once, replaced = agreement_changes(weight * _norm(plan), _floor(plan))
     return BlocksBound.of([Block(AGREEMENT, 1, once, replaced, 1.0)])
@@ -474,7 +474,7 @@ def agreement_sentence(plan: Glm, found: HospitalAgreement) -> str:
 
 
 def agreement_table(plan: Glm, found: HospitalAgreement) -> Table:
-    """Return the table of the result."""
+    """Return the table of how much hospitals' effects differ."""
     level = f"{100 * plan.parameters.confidence:g} %"
     row = agreement_numbers(found)
     return Table(
@@ -487,7 +487,7 @@ def agreement_table(plan: Glm, found: HospitalAgreement) -> Table:
 
 
 def agreement_numbers(found: HospitalAgreement) -> dict[str, float]:
-    """Return the numbers of the result."""
+    """Return the numbers of how much hospitals' effects differ, for JSON."""
     return {
         "between_hospitals": found.between,
         "between_hospitals_low": found.low,

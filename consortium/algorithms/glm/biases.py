@@ -27,8 +27,10 @@ REPORTED = "reported"
 """State of an outcome whose numbers are not withheld."""
 _HALF = 0.5  # largest bias, as a fraction of an effect's standard error
 _LEFT = 0.1  # share of a centre's distance from its starting value that may remain as bias
-# Correlation of sites' means and levels in a bias. The 0.7 of the error is half its square.
-_TOGETHER = 0.5
+_BIAS_CORRELATION = 0.5
+"""Assumed correlation, in a possible bias, of sites' levels with the part of their means that
+shrinking removed. Standard errors assume `covariate_adjustment.LEVEL_CORRELATION`, 0.7. So if this
+part is all of the standard error, the bias is 0.5/0.7 of it, and the outcome is withheld."""
 _MOST_CLIPPED = 0.6
 _MOST_VARIANCE_LOST = 0.3  # fraction of an outcome's variance; correlated outcomes lose as much
 _TAIL_PART = 0.4  # fraction of an effect's standard error; the remaining bias varies with its noise
@@ -168,7 +170,7 @@ def _far_outcomes(plan: Glm, learned: Learned) -> list[str]:
 
 
 def _wrong_slopes(plan: Glm, found: Effects, learned: Learned) -> float:
-    """Return the bias from an open cohort's slopes that contradict the effects; otherwise 0.
+    """Return the bias from an open cohort's slopes that contradict the effects, or 0.
 
     Formula: 0.3 √(d̄² - Var d̄), with d̄ the mean over outcomes of the effects less these slopes.
     Clipping shrinks the mean of all outcomes. It took 0.2 to 0.5 of it on real participants.
@@ -273,7 +275,7 @@ def _confounding(found: Effects, learned: Learned) -> float:
     """
     adjustment = learned.adjustment
     hidden = adjustment.squared(np.square(adjustment.confounded))
-    return _TOGETHER * math.sqrt(found.between * hidden) / learned.spread / found.divisor
+    return _BIAS_CORRELATION * math.sqrt(found.between * hidden) / learned.spread / found.divisor
 
 
 def _tails(found: Effects) -> Array:
@@ -282,7 +284,7 @@ def _tails(found: Effects) -> Array:
     An outcome with a standard error above the median may have the longer tail, so its bias is
     scaled up in proportion.
     """
-    usual = np.median(found.tails)
+    usual = np.median(found.tail_variance)
     errors = found.each.errors
     larger = np.maximum(errors / np.median(errors), 1.0)
-    return np.asarray(larger * np.sqrt(np.maximum(found.tails, usual)) / found.divisor)
+    return np.asarray(larger * np.sqrt(np.maximum(found.tail_variance, usual)) / found.divisor)

@@ -272,7 +272,7 @@ class Glm(AnalysisPlan[GlmParameters]):
             explained=parameters.explained,
             importance=parameters.importance,
             averages=len(self.columns.averages),
-            hidden=int(self.hidden.sum()),
+            released_means=int(self.released_means.sum()),
             grouped=parameters.units is not None,
             lift=self.lift,
         )
@@ -289,7 +289,7 @@ class Glm(AnalysisPlan[GlmParameters]):
         return cutoff, design
 
     @property
-    def hidden(self) -> Array:
+    def released_means(self) -> Array:
         """Columns whose means by site are released instead of declared, boolean."""
         return np.asarray(np.isnan(self.declared).any(axis=0))
 
@@ -316,7 +316,7 @@ class Glm(AnalysisPlan[GlmParameters]):
 
     @property
     def _rest(self) -> float:
-        """Share of the budget beside the first look and the hospitals' agreement."""
+        """Share of the budget without the first look and the hospitals' agreement."""
         return 1 - self.look_share - self.parameters.agreement
 
     @property
@@ -596,7 +596,7 @@ class Glm(AnalysisPlan[GlmParameters]):
                 found=found,
                 every=every,
                 release=release,
-                change=float(sums_of.tails.changes[0]),
+                change=float(sums_of.lost_tails.changes[0]),
             )
         more = FurtherFindings(every, means, agreement)
         return effects_result(plan, found, learned, answered, more)

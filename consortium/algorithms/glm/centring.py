@@ -109,7 +109,7 @@ def expected_centring(plan: Glm) -> Centring:
 def counted_centring(
     plan: Glm, stage: PlannedRelease, release: Release, persons: Array
 ) -> Centring:
-    """Return the centring by released counts.
+    """Return the contrast's centring in each site by released counts.
 
     ``persons`` is n_s for the sites that counted, and 0 for the others.
     """

@@ -36,7 +36,7 @@ from consortium.algorithms.glm.groups import PLANNED_WITHIN, Groups
 from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE
 from consortium.algorithms.glm.kernels.covariate_adjustment import (
     LEAST_KEPT,
-    TOGETHER,
+    LEVEL_CORRELATION,
     left_of_noise,
 )
 from consortium.algorithms.glm.kernels.group_counts import COUNT_NOISE, count_variances
@@ -83,7 +83,7 @@ class Design:
     """κ, weight of the other coefficients relative to the contrast; 0 if they are not released."""
     averages: int = 0
     """G, number of groups of outcomes whose means are released."""
-    hidden: int | None = None
+    released_means: int | None = None
     """Number of clipped columns whose means by site are released, which are those not declared."""
     grouped: bool = False
     """Whether a unit may have several rows."""
@@ -106,7 +106,7 @@ class Design:
     @property
     def unknown(self) -> int:
         """Number of clipped columns whose means by site are released."""
-        return self.clipped_columns if self.hidden is None else self.hidden
+        return self.clipped_columns if self.released_means is None else self.released_means
 
     @property
     def unit(self) -> float:
@@ -316,7 +316,7 @@ class Design:
             return 0.0
         factors = {"effects": 0.0, "counts": 0.0, "contrast": self._left(costs, shares)}
         if "means" in costs:
-            factors["means"] = self._hidden_of_means(shares["means"], weights)
+            factors["means"] = self._lost_by_shrinking(shares["means"], weights)
         leak = sum(factors.get(name, 1.0) * cost / shares[name] for name, cost in costs.items())
         leak *= self.noise**2
         if self.groups.slope:
@@ -325,7 +325,7 @@ class Design:
         variances = count_variances(self.groups.persons, noise)
         return leak + SITE_VARIANCE * float(weights**2 @ variances)
 
-    def _hidden_of_means(self, share: float, weights: Array) -> float:
+    def _lost_by_shrinking(self, share: float, weights: Array) -> float:
         """Return the site-level variance from shrunk column means, relative to their noise.
 
         The shrinkage leaves 1 - k = e/(τ² + e) of the means, with e their noise variance at a site.
@@ -338,8 +338,8 @@ class Design:
         each = np.square(2 * self.covariate_reach * self.noise / persons) / share
         left = each / (between + each)
         weighted = weights * persons
-        hidden = np.square(weighted) @ left + np.square(TOGETHER * (weighted @ left))
-        return float(between * hidden / (np.square(weighted) @ each))
+        lost = np.square(weighted) @ left + np.square(LEVEL_CORRELATION * (weighted @ left))
+        return float(between * lost / (np.square(weighted) @ each))
 
     def _shares(self, costs: dict[str, float]) -> dict[str, float]:
         """Return shares in proportion to the square roots of the blocks' costs.

@@ -79,7 +79,7 @@ class Products:
 
 
 class Numbers(Sequence[str]):
-    """Names of a prefix and a number from 1, made on access to save memory."""
+    """Outcomes' names of a prefix and a number from 1, made on access to save memory."""
 
     def __init__(self, prefix: str, many: int) -> None:
         self._prefix = prefix

@@ -4,8 +4,8 @@
 released sums to all participants and corrects them for long tails. `estimate_effects` takes both.
 
 Symbols follow docs/explanation/glm-proof.md: a_s, n_s and q_s are weight, participants and share of
-the second group of site s; γ are slopes of the contrast on the covariates, x̂_s a site's covariate
-means, N_a = Σ a n q (1 - q) and N_u = Σ a² n q (1 - q).
+the second group of site s. The contrast's slopes on the covariates are γ, and x̂_s are a site's
+covariate means. N_a is Σ a n q (1 - q), and N_u is Σ a² n q (1 - q).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def expected_of(plan: Glm, centring: Centring, learned: Learned) -> Expected:
     Variance of the adjustment: (k' σ_G² + σ_A² ‖γ‖² (p + 1)/(2p)) / ŝ², if each of p covariates
     explains β²/p. The share k' of the noise of G remains after the slopes were shrunk
     (`left_of_noise`). The other term is the mean over covariates of the variance of (ΔA γ)_i: A is
-    symmetric, and its entries beside the diagonal have half the variance. With counted groups, an
+    symmetric, and its entries off the diagonal have half the variance. With counted groups, an
     error of a count moves G by the site's covariate means, which adds Σ a_s² v_s times the mean of
     x̂_s² over covariates.
 
@@ -188,8 +188,8 @@ class ContrastRound:
         rows = sums["effects"].reshape(plan.rows, -1).T
         # A participant who lacks an outcome adds 0, so the sum is divided by the share present.
         self.rows = plan.outcome_correlation.decode(rows).T / present
-        self.tails = self._lost(sums, noise, learned)
-        self.rows += self.tails.shift
+        self.lost_tails = self._lost(sums, noise, learned)
+        self.rows += self.lost_tails.shift
         averages = plan.columns.averages
         among = np.append(present, averages @ present)
         squares = scale * sums["squares"] / among**2
@@ -203,9 +203,9 @@ class ContrastRound:
         divisor = float(sums["divisor"][0])
         spread = float(sums["spread"][0]) / total
         single = squares[: plan.outcomes]
-        tails = self.tails.variance()[0]
+        tail_variance = self.lost_tails.variance()[0]
         if plan.rows > 1:  # the table of coefficients has one number for all outcomes
-            tails = np.full_like(tails, tails.mean())
+            tail_variance = np.full_like(tail_variance, tail_variance.mean())
         self.outcomes = ContrastSums(
             effects=self.rows[0],
             divisor=divisor,
@@ -213,7 +213,7 @@ class ContrastRound:
             spread=spread,
             balance=sums["balance"],
             noise=own,
-            tails=tails,
+            tail_variance=tail_variance,
             widest=self._widest(stage),
         )
         self._squares = squares[plan.outcomes :]
@@ -275,7 +275,7 @@ class ContrastRound:
             spreads=self._spreads,
             noise=self._noise,
             missed=np.asarray(learned.missed(np.square(averages).sum(axis=1))),
-            tails=self.tails.variance(averages)[0],
+            tail_variance=self.lost_tails.variance(averages)[0],
         )
         correlation = self.plan.parameters.norms.correlation
         adjustment = learned.adjustment
@@ -302,7 +302,7 @@ class ContrastRound:
             weight_ratio=self._weight_ratio,
             noise=learned.noise,
             expected=expected,
-            tails=self.tails,
+            lost_tails=self.lost_tails,
         )
         return replace(solved, values=solved.values + known_effects(self.plan, learned))
 

@@ -37,7 +37,7 @@ _MOST_TOTAL = 100.0  # relative to the usual variance
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Learned values that later rounds use."""
+    """Values from the first rounds of `glm` that later rounds use."""
 
     norms: LearnedNorms
     location: Array
@@ -184,16 +184,16 @@ def _adjust(
 ) -> tuple[Adjustment, dict[str, float]]:
     """Return the covariate adjustment and its noise; nothing is adjusted without covariates."""
     persons = centring.groups.persons
-    hidden = plan.hidden
+    released = plan.released_means
     p = plan.covariates
-    means = np.zeros((len(persons), len(hidden)))
-    means[:, hidden] = sums.get("means", np.zeros(0)).reshape(len(persons), int(hidden.sum()))
+    means = np.zeros((len(persons), len(released)))
+    means[:, released] = sums.get("means", np.zeros(0)).reshape(len(persons), -1)
     own: dict[str, Any] = {n: noise.get(n, 0.0) for n in ("contrast", "moment", "means", "column")}
     covariates = CovariateSums(
         contrast=sums.get("contrast", np.zeros(0)),
         moment=unpack_symmetric(sums["moment"]) if p else np.zeros((0, 0)),
         means=means,
-        hidden=hidden,
+        noisy=released,
         noise=own,
         column=float(sums["column"][0]) if plan.columns.slope else None,
     )

@@ -157,7 +157,7 @@ def _covariates(
     x = predictors.covariates
     found = dict[str, Array]()
     if "means" in planned:
-        released = columns[plan.hidden]
+        released = columns[plan.released_means]
         means = np.zeros((len(plan.groups.persons), len(released)))
         means[query.site] = clip_columns(released, planned["means"].norm).sum(axis=1) / count
         found["means"] = means

@@ -173,7 +173,7 @@ def _clipping(plan: Glm) -> str:
 
 def _sites(plan: Glm) -> str:
     centred = "by each site's share of the group, from counts"
-    declared = plan.columns.slope and not plan.hidden[0]
+    declared = plan.columns.slope and not plan.released_means[0]
     if plan.columns.slope:
         centred = "by each site's declared mean" if declared else "by each site's mean"
     noisy = plan.shape.noise > 0 and not declared

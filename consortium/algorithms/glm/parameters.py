@@ -67,7 +67,7 @@ class Norms(FrozenModel):
 
 
 class CovariateNorm(FrozenModel):
-    """Public knowledge of a covariate, in the column's unit."""
+    """Public norm of a covariate of `glm`, in the column's unit."""
 
     mean: Location
     """Usual mean among participants."""
@@ -114,7 +114,7 @@ class GlmParameters(AnalysisParameters):
     norms: Norms = Field(default_factory=Norms)
     """Public knowledge of the outcomes' location and scale, as starting values: see below."""
     covariates: dict[Term, CovariateNorm] = Field(default_factory=dict)
-    """Usual mean and standard deviation of columns with limits; by default the middle of the limits
+    """Usual mean and standard deviation of columns with limits. By default the middle of the limits
     and a quarter of the distance between them."""
     site_means: dict[Term, dict[Label, FiniteFloat]] = Field(default_factory=dict)
     """Sites' means of predictors, in the column's unit, by site (for a column of two levels, the

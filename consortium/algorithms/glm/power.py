@@ -60,7 +60,7 @@ _RATIO = 2.0  # largest assumed standard deviation of the smaller group divided 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Forecast precision of a study."""
+    """Forecast precision of a study of `glm`."""
 
     error: float
     """Expected standard error of an effect, in the outcomes' standard deviations within groups and
@@ -165,6 +165,8 @@ def update_forecast(plan: Glm, learned: Learned, centring: Centring) -> Forecast
     if balance and not plan.columns.slope:  # a slope's weights are clipped and seldom sum to 0
         noise = (2 * clipping.reach * design.noise) ** 2 / BALANCE_SHARE
         kept = float(shrinkage_factor(balance, noise))
+        # For a study whose weights balance (b = 0), the mean of `squared_balance` over the noise of
+        # variance σ² = π² (1 - k)/k is k² σ² + π² (1 - k) = π² (1 - k²).
         balance *= 1 - kept**2
     noise = (2 * clipping.reach * clipping.norm * design.noise) ** 2 * design.root
     total = max(learned.total / _TOTAL_OFF, 1.0)
@@ -295,7 +297,7 @@ def _enough(plan: Glm, found: Forecast) -> float:
 
 
 def why_hopeless(plan: Glm, found: Forecast) -> str:
-    """Return why a study is hopeless, and which changes would be enough; empty if it is not."""
+    """Return why a study of `glm` is hopeless, and which changes would be enough; or ''."""
     asked = plan.parameters.detect
     kept = found.kept
     reasons = []

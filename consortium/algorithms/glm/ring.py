@@ -70,7 +70,7 @@ def log_block(name: str, most: float, share: float) -> Block:
 
 
 def most_log_in(block: Block) -> float:
-    """Return m of such a block."""
+    """Return the limit m of a block's logarithms of squared differences of pairs."""
     return block.norm / _LOG_ADDED
 
 
@@ -80,6 +80,6 @@ def squares_block(name: str, entries: int, norm: float, share: float) -> Block:
 
 
 def clips_in(block: Block) -> tuple[float, float]:
-    """Return B and θB of such a block."""
+    """Return the bounds B and θB of a block of squared differences of pairs."""
     norm = block.norm / _ADDED
     return norm, NEGATIVE * norm

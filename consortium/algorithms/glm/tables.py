@@ -68,7 +68,7 @@ _ABOUT = {
 
 
 def effect_unit(plan: Glm) -> str:
-    """Return the unit of reported effects."""
+    """Return the unit in which the tables of `glm` state effects."""
     if plan.in_stated_units:
         return "in the outcome's stated standard deviation within groups and sites"
     return "in the unit of the column deviation, which was learned for all outcomes together"
@@ -80,7 +80,7 @@ def effect_units(plan: Glm) -> str:
 
 
 def effect_meaning(plan: Glm) -> str:
-    """Return the definition of an effect."""
+    """Return the definition of an effect of `glm`, for captions."""
     unit = effect_unit(plan)
     group = plan.columns.group
     if group.product:

@@ -122,7 +122,7 @@ class GroupIca(ProjectorPlan, AnalysisPlan[GroupIcaParameters]):
         return usual_worth(self)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what the open cohort is, and what it means for a participant who is in it."""
+        """Return a sentence on the open cohort, and on a participant who is also in it."""
         cohort = self.open_cohort
         return () if cohort is None else (cohort_remark(cohort),)
 

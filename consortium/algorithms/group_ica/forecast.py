@@ -63,7 +63,7 @@ class NetworkForecast:
 
 
 def forecast_networks(plan: GroupIca) -> NetworkForecast:
-    """Return the forecast for a study's sizes and noise.
+    """Return the forecast of networks for a study's sizes and noise.
 
     The simulated release has `_DIMENSIONS` dimensions for each direction or fewer. Its noise has
     the same spectral norm as the study's, and so has the variation between its participants.
@@ -106,7 +106,7 @@ def _simulate(
 
 
 def expect(plan: GroupIca) -> tuple[Expectation, ...]:
-    """Return the forecast in numbers."""
+    """Return the forecast of the networks to find, in numbers."""
     worth = subspace_worth(plan)
     if plan.open_cohort is not None:
         openly = forecast_with_open(plan, plan.open_cohort)
@@ -137,7 +137,7 @@ def _agreed(expected: tuple[float, ...]) -> Expectation:
 
 
 def forecast_sentences(plan: GroupIca) -> tuple[str, ...]:
-    """Return the forecast in sentences."""
+    """Return the forecast of the networks to find, in sentences."""
     asked = plan.asked
     where = f"waves longer than {plan.cutoff:g} mm" if plan.cutoff else "the study's features"
     edge = SymmetricNoise(plan.size, plan.deviation).edge
@@ -197,7 +197,7 @@ def _smooth_noise(plan: GroupIca) -> str:
 
 
 def is_hopeless(plan: GroupIca) -> bool:
-    """Return whether too few components are expected to be found, or to be confirmed."""
+    """Return whether too few networks are expected to be found, or to be confirmed."""
     if plan.open_cohort is not None:
         return confirmable(plan, plan.open_cohort) < min(_LEAST_FOUND, plan.parameters.most)
     return forecast_networks(plan).found < min(_LEAST_FOUND, plan.parameters.most)

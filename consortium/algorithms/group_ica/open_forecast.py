@@ -140,7 +140,7 @@ def _halves_by_site(sites: NDArray[np.str_]) -> tuple[NDArray[np.bool_], NDArray
 
 
 def open_sentences(plan: GroupIca, cohort: OpenDirections) -> tuple[str, ...]:
-    """Return the forecast in sentences."""
+    """Return the forecast of networks with an open cohort, in sentences."""
     forecast = forecast_with_open(plan, cohort)
     low = max(forecast.alone - _ERROR_ALONE, 0.0)
     high = min(forecast.alone + _ERROR_ALONE, 1.0)

@@ -37,7 +37,7 @@ _SMOOTH = "that participants with a smooth covariance and no network might make"
 
 
 def make_result(release: Release, plan: GroupIca, reach: float = REACH) -> Result:
-    """Make the result from the release, deterministic for the study's seed.
+    """Make the result of group ICA from its release, deterministic for the study's seed.
 
     Parameters
     ----------

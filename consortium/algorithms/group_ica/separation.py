@@ -45,7 +45,7 @@ _MORE = 1.25
 
 @dataclass(frozen=True, eq=False)
 class GroupRelease:
-    """A release of group ICA."""
+    """A released mean projector of group ICA, with its noise."""
 
     matrix: Array
     """Shape (d, d)."""
@@ -116,7 +116,7 @@ class GroupRelease:
 
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """What became of a release."""
+    """Networks into which a release of group ICA was separated, with their tests."""
 
     directions: NoisyDirections
     networks: Networks | None
@@ -209,7 +209,12 @@ def _significant(
     way: SeparationMethod,
     generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Return which reliable components exceed both nulls, or white noise without places."""
+    """Return which reliable components are stronger than their null models explain.
+
+    If the study has places, the null models are smooth participants without networks, with even and
+    with local smoothness (`beyond_smooth`). Otherwise it is participants of white noise. With
+    FastICA, a component must also be less Gaussian than a separation of chance finds.
+    """
     weights = networks.weights
     matrix = released.matrix
     draws = NullDraws(way, directions.count, generator)

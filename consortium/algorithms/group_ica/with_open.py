@@ -317,7 +317,7 @@ def _described(result: Result, both: Combined, plan: GroupIca, *, taken: bool) -
 
 
 def cohort_remark(cohort: OpenDirections) -> str:
-    """State for a hospital's people what an open cohort is in a study."""
+    """Explain the open cohort of a study of `group_ica` to a hospital's people."""
     source = f" ({cohort.source})" if cohort.source else ""
     return (
         f"The study's file of an open cohort has {count(cohort.persons, 'participant')}{source}. "

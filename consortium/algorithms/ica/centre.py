@@ -4,7 +4,7 @@ Source: dissertation Algorithm 6.1, corrected and extended. The data are whitene
 with capePCA's released eigenpairs, which costs nothing more. Three optimizers:
 
 ``rotation`` (default)
-    W stays a rotation, as the unmixing of whitened data is; only the antisymmetric
+    W stays a rotation, as the unmixing of whitened data is. Only the antisymmetric
     part of E[ψ(z)zᵀ], R(R−1)/2 numbers, is released a round.
 ``fixed-point``
     FastICA's step with a polar projection; R² numbers a round, few rounds.
@@ -57,7 +57,7 @@ Steps = Generator[Query, Release, tuple[Array, float]]
 
 
 class Ica(AnalysisPlan[IcaParameters]):
-    """PCA, then one release a round, then maps if they are asked for.
+    """Plan of `ica`: a PCA, then one release a round, then maps if they are asked for.
 
     Raises StudyError if score or optimizer are not for the study's unit.
 
@@ -301,7 +301,7 @@ def _is_within(subspace: Result, weights: Array) -> tuple[bool, ...]:
 
 
 def components_table(found: tuple[bool, ...]) -> Table:
-    """Tabulate which components were found."""
+    """Tabulate which components of `ica` were found."""
     rows = [(k, "found" if each else "not found") for k, each in enumerate(found, 1)]
     return Table(
         "A component is found if at least half of it is in directions that exceed noise, chance "

@@ -17,11 +17,11 @@ class IcaParameters(AnalysisParameters):
     components: int = Field(ge=2, le=200)
     """R, networks to look for."""
     pca_bound: float | None = Field(default=None, gt=0)
-    """Clipping bound of the PCA before it, as in pca; by default 0.3 for unit subject."""
+    """Clipping bound of the PCA before it, as in pca. By default 0.3 for unit subject."""
     pca_share: float = Field(default=0.6, gt=0, lt=1)
     """Part of the whole budget (of μ²) that PCA may use."""
     pca_solver: Solver | None = None
-    """Solver of the PCA before it, as in pca; by default subspace for voxels with unit subject."""
+    """Solver of the PCA before it, as in pca. By default subspace for voxels with unit subject."""
     pca_iterations: int | None = Field(default=None, ge=1, le=50)
     """Products of the solver power, as in pca."""
     maps: bool = False
@@ -30,7 +30,7 @@ class IcaParameters(AnalysisParameters):
     maps_share: float = Field(default=0.3, gt=0, lt=1)
     """Fraction of the whole budget (of μ²) for maps; the rest is divided by pca_share."""
     maps_bound: float | None = Field(default=None, gt=0)
-    """Clipping bound of one unit's maps (Frobenius norm over voxels and components); by default
+    """Clipping bound of one unit's maps (Frobenius norm over voxels and components). By default
     from R and the mean number of volumes per subject."""
     optimizer: Optimizer = "rotation"
     """How the unmixing is improved from round to round."""
@@ -38,10 +38,10 @@ class IcaParameters(AnalysisParameters):
     """'tanh', or 'volatility' for time series whose variance wanders (unit subject only). By
     default volatility for unit subject and tanh for unit timepoint."""
     rounds: int | None = Field(default=None, ge=1, le=2000)
-    """Rounds; by default 20 for rotation (30 with unit timepoint), 8 for fixed-point and 150 for
+    """Rounds. By default 20 for rotation (30 with unit timepoint), 8 for fixed-point and 150 for
     gradient."""
     bound: float | None = Field(default=None, gt=0)
-    """Clipping bound of one unit's statistic; by default from R and the mean number of volumes per
+    """Clipping bound of one unit's statistic. By default from R and the mean number of volumes per
     subject."""
     first_step: float = Field(default=4.0, gt=0)
     """Rotation: first step over a full Newton step."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def rotation(plan: Ica, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
+    """Return `ica`'s mean over units of the clipped antisymmetric moment, R(R−1)/2 entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     if data.unit == "timepoint":
         return infomax.rotation_by_volume(unmixing, reduced, bound.norm) / data.units
@@ -40,14 +40,14 @@ def rotation(plan: Ica, data: SiteData, query: Query, bound: Bound) -> Array:
 
 
 def fixed_point(plan: Ica, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
+    """Return `ica`'s mean over subjects of the clipped ψ zᵀ − diag ψ', R² entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     steps = infomax.subject_steps(unmixing, reduced, data.lengths, plan.score)
     return clipped_mean(steps, bound.norm, data.units)
 
 
 def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
+    """Return `ica`'s mean over units of the clipped ŷ (z; 1)ᵀ, R(R+1) entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     bias = query.arguments["bias"]
     if data.unit == "timepoint":
@@ -60,7 +60,7 @@ def gradient(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array
 
 
 def map_products(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
+    """Return `ica`'s mean over units of the clipped Y Zᵀ / T (y zᵀ of a volume), V x R entries."""
     unmixing, reduced = _unmixing_and_data(data, query)
     shape = (data.voxels, len(unmixing))
     spans = _Spans(reduced, data.lengths)

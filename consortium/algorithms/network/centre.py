@@ -48,8 +48,8 @@ UNKNOWN_SITES = (
 )
 
 
-class Network(AnalysisPlan[NetworkParameters]):
-    """As many releases as rounds, of one number for each weight and bias, and one of accuracy.
+class NeuralNetwork(AnalysisPlan[NetworkParameters]):
+    """Plan of `network`: a release of all weights and biases by round, and one of accuracy.
 
     Raises StudyError if target or units don't fit the study.
     """
@@ -211,7 +211,7 @@ class Network(AnalysisPlan[NetworkParameters]):
 def _learning_rate(parameters: NetworkParameters, deviation: float, count: int) -> float:
     """Step over the gradient: divided by √(1 + 4 ν²/B²), ν = σ √P the norm of a round's noise.
 
-    The best step of stochastic descent falls as the whole gradient's root mean square grows; with
+    The best step of stochastic descent falls as the whole gradient's root mean square grows. With
     twice ν over the bound it is within a point of the best accuracy from ν = 0 to B.
     """
     noise = deviation * float(np.sqrt(count))

@@ -1,8 +1,8 @@
 """Forecast of a network's accuracy, from public numbers and an assumed effect.
 
-Assumptions: classes are equally frequent in all hospitals; entries are normal with standard
+Assumptions: classes are equally frequent in all hospitals. Entries are normal with standard
 deviation 0.4, or in a view of more than six entries with one over the root of their number, as in
-views of norm 1; the best rule has the accuracy that the study assumes.
+views of norm 1. The best rule has the accuracy that the study assumes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from consortium.algorithms.network.site import HELD_WEIGHT
 from consortium.algorithms.simulated_run import NO_EFFECT, train_on_assumed
 
 if TYPE_CHECKING:
-    from consortium.algorithms.network.centre import Network
+    from consortium.algorithms.network.centre import NeuralNetwork
 
 
-def expect(plan: Network) -> tuple[Expectation, ...]:
+def expect(plan: NeuralNetwork) -> tuple[Expectation, ...]:
     """Forecast the accuracy on new participants for an assumed effect, and the detectable one.
 
     The range is that of half of the draws. If there are too many participants to draw, fewer are
@@ -52,7 +52,7 @@ def expect(plan: Network) -> tuple[Expectation, ...]:
     )
 
 
-def why_withheld(plan: Network) -> str:
+def why_withheld(plan: NeuralNetwork) -> str:
     """Return why there is no forecast of the accuracy; empty if there is one."""
     if is_assumed(plan):
         return ""
@@ -61,19 +61,19 @@ def why_withheld(plan: Network) -> str:
     return NO_EFFECT
 
 
-def is_assumed(plan: Network) -> bool:
+def is_assumed(plan: NeuralNetwork) -> bool:
     """Return whether the study assumes an effect that its entries can have."""
     return plan.parameters.detect is not None and _kinds(plan) <= _entries(plan) + 1
 
 
-def assumed_classes(plan: Network, generator: np.random.Generator) -> Classes:
-    """Draw participants as the study assumes them."""
+def assumed_classes(plan: NeuralNetwork, generator: np.random.Generator) -> Classes:
+    """Draw participants in classes as a study of `network` assumes them."""
     accuracy = float(plan.parameters.detect or 0.0)
     return Classes(class_means(accuracy, _kinds(plan), _entries(plan), generator), _spread(plan))
 
 
-def with_target(plan: Network, entries: Array, kinds: Array) -> Array:
-    """Return a site's table, with the target in its place."""
+def with_target(plan: NeuralNetwork, entries: Array, kinds: Array) -> Array:
+    """Return a site's table of participants with the class in its place, for a forecast."""
     if plan.classes == 1:
         target = np.where(kinds > 0, 1.0, -1.0)[None]
     else:
@@ -83,7 +83,7 @@ def with_target(plan: Network, entries: Array, kinds: Array) -> Array:
     return np.vstack([inside[:at], target, inside[at:]])
 
 
-def _foretold(plan: Network) -> list[Expectation]:
+def _foretold(plan: NeuralNetwork) -> list[Expectation]:
     right = []
     found = []
     sizes = sizes_drawn(plan.shape, plan.count, plan.parameters.rounds)
@@ -103,7 +103,7 @@ def _foretold(plan: Network) -> list[Expectation]:
     return [accuracy, chance] if plan.parameters.held_out else [accuracy]
 
 
-def _least_advantage(plan: Network) -> float:
+def _least_advantage(plan: NeuralNetwork) -> float:
     """Return the detectable accuracy above the largest of equal classes; 1 if none is."""
     persons = sum(plan.shape.units)
     part = plan.parameters.held_out
@@ -114,14 +114,14 @@ def _least_advantage(plan: Network) -> float:
     return float(above.high - above.value) if above.reported else 1.0
 
 
-def _kinds(plan: Network) -> int:
+def _kinds(plan: NeuralNetwork) -> int:
     return max(plan.classes, 2)
 
 
-def _entries(plan: Network) -> int:
+def _entries(plan: NeuralNetwork) -> int:
     return plan.shape.features - plan.classes
 
 
-def _spread(plan: Network) -> Array:
+def _spread(plan: NeuralNetwork) -> Array:
     sizes = [size for name, size in plan.shape.views if name != plan.parameters.target]
     return np.repeat([usual_spread(size) for size in sizes], sizes)

@@ -16,7 +16,7 @@ from consortium.algorithms.network.site import CONSTANT, HELD_WEIGHT
 from consortium.base.formatting import percent
 
 if TYPE_CHECKING:
-    from consortium.algorithms.network.centre import Network
+    from consortium.algorithms.network.centre import NeuralNetwork
 
 _UNKNOWN = 0.9  # width of an interval without information about an accuracy
 _NOTHING = (Finding(state="withheld"), Finding(state="withheld"))
@@ -79,7 +79,7 @@ def _pooled(
 
 
 def network_result(
-    plan: Network,
+    plan: NeuralNetwork,
     trained: Array,
     norms: Sequence[float],
     noise: float,

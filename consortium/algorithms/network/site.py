@@ -23,14 +23,14 @@ from consortium.algorithms.site_constants import site_constants
 from consortium.privacy.bounds import Bound
 
 if TYPE_CHECKING:
-    from consortium.algorithms.network.centre import Network
+    from consortium.algorithms.network.centre import NeuralNetwork
 
 CONSTANT = 0.5
 """Input of a participant's own site; entries are between -1 and 1."""
 HELD_WEIGHT = math.sqrt(0.75)
 
 
-def mean_gradient(plan: Network, data: SiteData, query: Query, bound: Bound) -> Array:
+def mean_gradient(plan: NeuralNetwork, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return the mean over all participants of clipped gradients of the training ones."""
     inputs, labels, trains = _persons(plan, data, query)
     parameters = query.arguments["parameters"]
@@ -46,7 +46,7 @@ def mean_gradient(plan: Network, data: SiteData, query: Query, bound: Bound) -> 
     return total
 
 
-def accuracy_counts(plan: Network, data: SiteData, query: Query, bound: Bound) -> Array:
+def accuracy_counts(plan: NeuralNetwork, data: SiteData, query: Query, bound: Bound) -> Array:
     """Return (√.75 h, r - h/2, l) over all participants, scaled from √2 to the bound."""
     inputs, labels, trains = _persons(plan, data, query)
     with np.errstate(all="ignore"):
@@ -61,7 +61,9 @@ def accuracy_counts(plan: Network, data: SiteData, query: Query, bound: Bound) -
     return np.asarray(counts * min(bound.norm, bound.spread) / math.sqrt(2.0) / len(trains))
 
 
-def _persons(plan: Network, data: SiteData, query: Query) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _persons(
+    plan: NeuralNetwork, data: SiteData, query: Query
+) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return inputs and labels of the participants, and which of them train."""
     raw = data.table()
     target = plan.target

@@ -33,7 +33,7 @@ from consortium.algorithms.pca.parameters import PcaParameters, Solver
 from consortium.algorithms.pca.result import (
     axes_within,
     power_subspace,
-    significant_directions,
+    shared_directions,
     subspace,
 )
 from consortium.algorithms.pca.site import power_product, second_moment, variances_within
@@ -65,7 +65,7 @@ _NAME = "part of the leading directions' energy"
 
 
 class Pca(AnalysisPlan[PcaParameters]):
-    """One release of D(D+1)/2 numbers, a few of D K, or one of d(d+1)/2 and a small one.
+    """Plan of `pca`: one release of D(D+1)/2 numbers, a few of D K, or d(d+1)/2 and a small one.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class Pca(AnalysisPlan[PcaParameters]):
         waves = self.projectors.waves
         release = yield Query("pca", "projectors")
         persons = sum(self.estimated_shape(release).units)
-        weights, seen, limit = significant_directions(release, size, persons)
+        weights, seen, limit = shared_directions(release, size, persons)
         basis = weights if waves is None else waves.times(weights)
         released = yield Query("variances", "variances", {"basis": basis})
         return axes_within(basis, released, seen, limit)

@@ -148,8 +148,18 @@ class _Whole:
         return self.total - 2.0 * _QUANTILE * self.level * math.sqrt(self.size) <= 0
 
 
-def significant_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
-    """Return K leading directions of the mean projector (d x K), the found ones, and the limit."""
+def shared_directions(release: Release, size: int, persons: int) -> tuple[Array, int, float]:
+    """Return the K leading directions of a released mean projector, and how many exceed the noise.
+
+    Returns
+    -------
+    directions : array, shape (d, K)
+        All K directions, the strongest first, whether or not they exceed the noise.
+    found : int
+        Number of the first directions whose eigenvalues exceed the limit.
+    limit : float
+        Largest eigenvalue that noise explains.
+    """
     matrix = unpack_symmetric(release.values)
     seen = directions_of_mean(matrix, release.deviation, size, persons, size)
     vectors = eigh(matrix, subset_by_index=(len(matrix) - size, len(matrix) - 1))[1]
@@ -157,7 +167,7 @@ def significant_directions(release: Release, size: int, persons: int) -> tuple[A
 
 
 def axes_within(basis: Array, release: Release, seen: int, limit: float) -> Result:
-    """Return principal axes within the directions, the largest variance first.
+    """Return principal axes of `pca` within the directions, the largest variance first.
 
     An axis is found if at least half of it is in found directions. Variances are at least half of
     the edge of the noise, since whitening divides by their roots.
@@ -186,7 +196,7 @@ def make_result(
     together: Finding,
     found: tuple[bool, ...],
 ) -> Result:
-    """Make the result of a PCA, for any solver.
+    """Make the result of a PCA from its release, for any solver.
 
     Parameters
     ----------

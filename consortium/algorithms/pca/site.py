@@ -21,7 +21,7 @@ from consortium.privacy.clipping import bounded_basis
 
 
 def second_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the mean over units of the clipped second moment, packed: D(D+1)/2 entries."""
+    """Return `pca`'s mean over units of the clipped second moment, packed: D(D+1)/2 entries."""
     del query
     part = partial(_sum_moments, data.features, data.unit, bound.norm)
     total = sum_over_persons(data, part, (data.features,) * 2)
@@ -29,14 +29,14 @@ def second_moment(_plan: object, data: SiteData, query: Query, bound: Bound) -> 
 
 
 def power_product(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the mean over units of the clipped X Xᵀ Q / T (x xᵀ Q of a volume), D x K entries."""
+    """Return `pca`'s mean over units of the clipped X Xᵀ Q / T (x xᵀ Q of a volume), D x K."""
     basis = bounded_basis(query.arguments["basis"])
     part = partial(_sum_products, basis, data.unit, bound.norm)
     return sum_over_persons(data, part, basis.shape) / data.units
 
 
 def variances_within(_plan: object, data: SiteData, query: Query, bound: Bound) -> Array:
-    """Return the mean over participants of the clipped second moment of Qᵀ X: K(K+1)/2 entries."""
+    """Return `pca`'s mean over participants of the clipped second moment of Qᵀ X, packed."""
     basis = bounded_basis(query.arguments["basis"])
     part = partial(_sum_variances, basis, bound.norm)
     total = sum_over_persons(data, part, (basis.shape[1],) * 2)

@@ -1,7 +1,7 @@
 """capeFM: linear, logistic and any quadratic regression from one moment.
 
 Source: dissertation Algorithms 8.1 and 8.2, tightened. The cost is a polynomial in s = b + wᵀx and
-y of degree two; all its coefficient arrays are entries of the second moment of z = (x, c e, αy), e
+y of degree two. All its coefficient arrays are entries of the second moment of z = (x, c e, αy), e
 a one at the place of the participant's site, released once in coordinates that preserve its norm.
 Replacing a participant moves it by at most √2 (‖x‖² + c² + α²) / n: no more than only Λ_1 and Λ_2
 as one vector (for α² ≤ ‖x‖²), and it contains E[y²]. `kernels.noisy_least_squares` gives the
@@ -10,7 +10,7 @@ With `held_out`, these are of training participants only, and a third release co
 label and predicted score (`held_out`).
 
 Assumptions of forecasts: explanatory entries have standard deviations of 0.3, as columns within
-their limits have, or smaller ones that use half of the bound's square; nothing explains the target,
+their limits have, or smaller ones that use half of the bound's square. Nothing explains the target,
 whose standard deviation is also 0.3, or one for labels -1 and 1.
 """
 
@@ -313,7 +313,7 @@ class Regression(AnalysisPlan[RegressionParameters]):
 def model_of(
     parameters: RegressionParameters, several: Array, fit: Fit, share: ExplainedShare | None
 ) -> Model:
-    """Turn least squares into the model.
+    """Return the linear or logistic model that a least-squares fit gives.
 
     Minimizing c20 s² + c11 s y + c10 s over b and w gives w = -c11 / (2 c20) times least squares,
     and constants that are moved by -c10 / (2 c20).

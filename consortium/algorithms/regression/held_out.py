@@ -58,7 +58,7 @@ _LEAST_TRAINING = 1.0
 
 
 def training_release(plan: Regression, release: Release) -> Release:
-    """Return the mean over training participants, whose numbers a release counts.
+    """Return a regression's mean over training participants, whose number a release counts.
 
     The statistic's first numbers are the moment, and the last ones the counts.
     """
@@ -88,7 +88,7 @@ def over_training(plan: Regression, release: Release, training: Release) -> Rele
 
 @dataclass(frozen=True, eq=False)
 class ScoreModel:
-    """How a participant's score is computed, and its bins."""
+    """How a held-out participant's score is computed, and its bins."""
 
     slopes: Array
     """Of all explanatory entries, length P."""

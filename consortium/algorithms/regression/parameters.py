@@ -34,8 +34,8 @@ class RegressionParameters(AnalysisParameters):
     target_weight: float = Field(default=0.7, gt=0, le=1)
     """Weight of the target in the release, over bound."""
     cost: Cost | None = None
-    """For polynomial: coefficients of [[1, y, y²], [s, s y], [s²]], s being the model's value;
-    linear is [[0, 0, 1], [0, -2], [1]]."""
+    """For polynomial: coefficients of [[1, y, y²], [s, s y], [s²]], s being the model's value.
+    Those of linear are [[0, 0, 1], [0, -2], [1]]."""
     approximation: Literal["gaussian", "taylor"] = "gaussian"
     """For logistic: 'taylor' is the published second-order polynomial; 'gaussian' holds for large
     coefficients too, where s is about Gaussian."""

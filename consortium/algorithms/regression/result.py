@@ -1,4 +1,4 @@
-"""Sampling variance of a coefficient over that with equal residual variances.
+"""How much larger a coefficient's sampling variance is than with equal residual variances.
 
 The sampling error of a coefficient is the mean over participants of aᵀz r, r = qᵀz the residual.
 Its variance is E[(aᵀz)² r²]/n for any residuals (White 1980), and E[(aᵀz)²] E[r²]/n only if all
@@ -25,7 +25,7 @@ _LEAST = 0.1
 
 
 def worth_asking(fit: Fit, confidence: float) -> bool:
-    """Return whether there are intervals, each with sampling error."""
+    """Return whether a regression has intervals that each contain sampling error."""
     if fit.intervals(confidence) is None or not is_positive(fit.moment.matrix[:-1, :-1]):
         return False
     return bool((fit.chance() > 0).all())

@@ -8,7 +8,7 @@ summarize it are then computed without further privacy loss. The points are synt
 participants, which the published auction transfers, can't be released within a privacy budget.
 
 Assumptions of forecasts: entries are normal with standard deviation 0.4, or in a view of more than
-six entries with one over the root of their number; the sites are equal.
+six entries with one over the root of their number. The sites are equal.
 """
 
 from __future__ import annotations

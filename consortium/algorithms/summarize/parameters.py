@@ -9,7 +9,7 @@ class SummarizeParameters(AnalysisParameters):
     """Parameters of `summarize`."""
 
     target: str | None = None
-    """Site whose participants the others' are compared with, and are to make up; by default each
+    """Site whose participants the others' are compared with, and are to make up. By default each
     site is compared with all others together."""
     frequencies: int = Field(default=50, ge=2, le=5_000)
     """Random frequencies of the features; each site releases two numbers for each."""

@@ -172,7 +172,7 @@ def _rows(plan: Summarize, found: Embeddings) -> list[_Row]:
 def noise_floors(
     plan: Summarize, contrasts: Array, deviations: Array, chance: Array, sizes: Array
 ) -> Array:
-    """Return joint upper limits of all contrasts if sites are equal."""
+    """Return joint upper limits of all contrasts of `summarize` if sites are equal."""
     entries = 2 * plan.parameters.frequencies
     risk = 1.0 - plan.parameters.confidence
     generator = np.random.default_rng(plan.parameters.seed)

@@ -314,7 +314,7 @@ def in_basis(templates: Templates, places: AnyPlaces | None, cutoff: float) -> A
 
 
 def agreement_of(size: int, count: int, deviation: float) -> Agreement:
-    """Return the agreement of the usual map, in a basis of d maps."""
+    """Return the agreement of the usual map with its template, in a basis of d maps."""
     return Agreement(max(size - count, _ROOM), deviation, STRENGTH, AGREEMENT)
 
 

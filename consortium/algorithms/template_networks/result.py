@@ -40,7 +40,7 @@ class _Painted:
 
 
 def make_result(maps: Release, connectivity: Release | None, plan: TemplateNetworks) -> Result:
-    """Make the result from the releases.
+    """Return the result of networks by templates, from its releases.
 
     Returns
     -------
@@ -140,8 +140,8 @@ def _scaled(
     middle = study.mean(axis=0)
     spread = study.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
-    beside = np.square(basis).sum(axis=1) - np.square(basis @ found.span).sum(axis=1)
-    noise = np.sqrt(np.maximum(beside, 0.0))[:, None]
+    orthogonal = np.square(basis).sum(axis=1) - np.square(basis @ found.span).sum(axis=1)
+    noise = np.sqrt(np.maximum(orthogonal, 0.0))[:, None]
     error = found.deviation * noise
     differs = basis @ found.deviations
     return _Painted(

@@ -170,7 +170,7 @@ def _scale(plan: Tensor, spread: float, deviation: float) -> float:
     """Return the factor of whitened vectors with mean square ``spread``: 1 / (margin √spread).
 
     ``deviation`` is the first release's noise over its bound. The third moment's follows from it
-    and the shares; where it allows, the margin is as wide as keeps the noise of the decomposed
+    and the shares. Where it allows, the margin is as wide as keeps the noise of the decomposed
     tensor, whose strengths are 1 or more, below `_ALLOWED`.
     """
     parameters = plan.parameters

@@ -114,7 +114,7 @@ def rotate(
     keys: KeysFolder,
     new: Annotated[Path, typer.Option(help="New folder for the new keys.")],
 ) -> None:
-    """Give the consortium new keys, vouched for by the old ones."""
+    """Sign the roster with new keys of the consortium, which the old ones vouch for."""
     import secrets
 
     from consortium.base.atomic import make_folder

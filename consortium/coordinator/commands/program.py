@@ -45,7 +45,7 @@ OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 
 
 def tell_result(report: PrivacyReport, folder: Path) -> None:
-    """Print a run's summary and the folder of its outputs."""
+    """Print a run's summary and the folder of its outputs, at the end of a command."""
     from consortium.report.statement import few_sentences, summary
 
     out.print(f"Output: {folder} (open report.html)")

@@ -170,7 +170,7 @@ def refit(
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option(help="Folder of this run's refits (default: FOLDER-refits beside it)."),
+        typer.Option(help="Folder of this run's refits (default: FOLDER-refits next to it)."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -40,7 +40,7 @@ _MARK = ".consortium-demo"
 
 @dataclass(frozen=True)
 class DemoFolders:
-    """The demo's folders."""
+    """Folders of the demo: hospitals, exchange and outputs."""
 
     root: Path
 
@@ -90,7 +90,7 @@ def clear_demo(root: Path) -> DemoFolders:
 
 
 def make_scans(place: DemoFolders, recipe: Recipe, console: Console) -> None:
-    """Make up every hospital's scans."""
+    """Simulate the scans of every hospital of the demo."""
     done = 0
     people = sum(recipe.sizes)
     with console.status("Simulating scans") as status:

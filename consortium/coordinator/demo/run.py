@@ -58,7 +58,7 @@ _OPEN_LACKS = 2
 
 @dataclass(frozen=True, eq=False)
 class FoundMaps:
-    """Maps that a study found."""
+    """Maps that a study of the demo found."""
 
     image: nib.Nifti1Image
     """4-D, one map after the other."""
@@ -86,7 +86,7 @@ def found_maps(files: RunFiles) -> FoundMaps:
 
 
 def agreement(place: DemoFolders, maps: FoundMaps) -> NDArray[np.float64]:
-    """Return absolute correlations of the true networks with the maps, in the brain: R x K."""
+    """Return absolute correlations of the demo's true networks with the found maps: R x K."""
     grid: dict[str, Any] = {
         "target_affine": maps.image.affine,
         "target_shape": maps.image.shape[:3],
@@ -106,12 +106,12 @@ def agreement(place: DemoFolders, maps: FoundMaps) -> NDArray[np.float64]:
 
 
 def network_names(place: DemoFolders) -> list[str]:
-    """Return the names of the true networks."""
+    """Return the names of the demo's true networks."""
     return list(json.loads((place.truth / "truth.json").read_text(encoding="utf-8"))["networks"])
 
 
 def score_lines(place: DemoFolders, maps: FoundMaps) -> list[str]:
-    """State for every true network how well the best map agrees with it."""
+    """State for every true network of the demo how well the best map agrees with it."""
     if not maps.count:
         return ["No network was found."]
     table = agreement(place, maps)
@@ -351,7 +351,7 @@ def prepare_full_brain(root: Path, *, subjects: int, seed: int, console: Console
 
 
 def prepare_real(root: Path, images: Sequence[Path]) -> DemoFolders:
-    """Deal pieces of real series out: a check of the whole path, not science."""
+    """Deal pieces of real series to the hospitals of the demo: a check of the path, not science."""
     place = clear_demo(root)
     sites = ("north", "east", "south", "west")
     split_over_sites(root / "hospitals", images, sites=sites, pieces=4)

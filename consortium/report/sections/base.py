@@ -19,7 +19,7 @@ Facts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of the page."""
+    """A part of the report's page."""
 
     template: str
     """Name of its template, and also the anchor of a part with a heading."""
@@ -47,7 +47,7 @@ class Card:
 
 
 def cards_section(cards: tuple[Card, ...]) -> PageSection | None:
-    """Show cards, if there are any."""
+    """Return a part of the page with cards, if there are any."""
     return PageSection("cards", {"cards": cards}) if cards else None
 
 

@@ -52,7 +52,7 @@ def curve_points(table: Table) -> list[tuple[Finding, Finding]]:
 
 
 def draw_table_curves(tables: list[Table]) -> Picture:
-    """Draw the points of tables with their intervals, each beside the diagonal."""
+    """Draw the points of tables with their intervals, each next to the diagonal."""
     figure = Figure(figsize=_SIZE, dpi=DOTS, layout="constrained")
     texts = []
     for place, table in enumerate(tables, 1):
@@ -71,7 +71,7 @@ def draw_table_curves(tables: list[Table]) -> Picture:
         axes.set_xlabel(table.curve[0], fontsize=8)
         axes.set_ylabel(table.curve[1], fontsize=8)
         plain_axes(axes)
-        texts.append(f"{curve_name(table)}: {len(points)} points beside the diagonal")
+        texts.append(f"{curve_name(table)}: {len(points)} points next to the diagonal")
     return to_picture(figure, "; ".join(texts))
 
 

@@ -20,7 +20,7 @@ from consortium.space.mesh import Mesh
 
 
 def section(run: Finished) -> PageSection | None:
-    """Draw every component."""
+    """Show a card for every component of the report."""
     if run.components is None:
         return None
     maps = run.components

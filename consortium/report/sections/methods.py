@@ -71,7 +71,7 @@ def paragraphs(run: Finished) -> list[str]:
 
 
 def takers(report: PrivacyReport) -> str:
-    """State how many took part, by site."""
+    """State in the report how many took part, by site."""
     what = UNITS[report.unit]
     total = sum(site.units for site in report.sites)
     by_site = ", ".join(f"{site.name} {site.units:,}" for site in report.sites)
@@ -79,7 +79,7 @@ def takers(report: PrivacyReport) -> str:
 
 
 def software_sentence(report: PrivacyReport) -> str:
-    """Name the software with its versions."""
+    """Return the report's sentence on the software and its versions."""
     named = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return f"Software: {named}."
 
@@ -149,7 +149,7 @@ def series_methods(data: DataSection) -> str:
 
 
 def image_methods(data: DataSection, grid: Grid | Mesh) -> str:
-    """Describe how images were loaded."""
+    """Describe in the report how images were loaded."""
     where = f"in {data.space} space"
     if data.mesh:
         where = f"on the cortex (mesh {data.mesh})"

@@ -18,13 +18,13 @@ Rows = tuple[tuple[str, ...], ...]
 
 
 def columns(shown: ShownMap, *, named: bool) -> tuple[str, ...]:
-    """Return the headings of `rows`."""
+    """Return the headings of `rows` of a report's table."""
     place = ("region",) if named else ()
     return ("cluster", "x, y, z in mm", *place, f"peak {shown.units}", "size in mm³")
 
 
 def rows(run: Finished, shown: ShownMap) -> Rows:
-    """Return peaks of every cluster, the largest first; a cluster's further ones below it.
+    """Return a table's rows for the page: peaks of every cluster, the largest first.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def rows(run: Finished, shown: ShownMap) -> Rows:
 
 
 def caption(run: Finished, shown: ShownMap) -> str:
-    """Describe the table."""
+    """Return the caption of a table on the report's page."""
     return (
         f"Peaks of {full_name(run, shown)}: {count(shown.coloured, 'voxel')} in clusters that "
         "touch, by sign; letters are further peaks of a cluster, 8 mm apart or more. The page "
@@ -71,7 +71,7 @@ class ShownTable:
 
 
 def section(run: Finished) -> PageSection | None:
-    """Show every table."""
+    """Show every table of the result on the report's page."""
     voxels = run.space.regions is None
     tables = [_listed(table) if voxels else table for table in run.result.tables.values()]
     shown = [_shown(_named(run, table)) for table in tables if table is not None]

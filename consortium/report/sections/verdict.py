@@ -28,7 +28,7 @@ def section(run: Finished) -> PageSection:
 
 
 def verdict(run: Finished) -> str:
-    """Summarize the report in a few sentences."""
+    """Summarize a finished study in a few sentences at the top of its report."""
     report = run.report
     headline = run.result.captions.headline
     many = count(sum(site.units for site in report.sites), UNITS[report.unit])
@@ -95,7 +95,7 @@ def _signed(value: Cell) -> str:
 
 
 def guarantee_text(report: PrivacyReport) -> str:
-    """State the guarantees in one sentence."""
+    """State the run's guarantees in one sentence of the report."""
     unit = UNITS[report.unit]
     if report.scheme == "none":
         return f"Nothing protects the {unit}s: this run added no noise."

@@ -1,4 +1,4 @@
-"""How each kind of view is drawn and written: a module a kind, of the name of its model's."""
+"""Drawing and writing of a result's loadings, view by view: a module for each kind of view."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,7 +49,7 @@ REPORTS: Mapping[str, ViewReport] = {
 
 
 def split_views(space: Space, values: Array) -> list[tuple[AnyViewSpace, Array]]:
-    """Yield each view with its rows of the loadings.
+    """Yield each view of the result with its rows of the loadings.
 
     Parameters
     ----------

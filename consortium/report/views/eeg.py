@@ -1,4 +1,4 @@
-"""Loadings on EEG: courses, heads seen from above, and a table of channels and times or bands."""
+"""Loadings on EEG: time series, heads from above, and a table of channels and times or bands."""
 
 from collections.abc import Sequence
 from pathlib import Path

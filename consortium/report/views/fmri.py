@@ -70,7 +70,7 @@ _TICKS = 32
 
 
 def draw_edges(view: AnyViewSpace, values: Array, name: str) -> Drawing:
-    """Draw the pairs as a symmetric square, in the order of the regions or maps."""
+    """Draw loadings on pairs as a symmetric square, in the order of the regions or maps."""
     square = edge_matrix(values)
     figure = Figure(figsize=(SIZE[0], SIZE[0] * 0.6), dpi=DOTS, layout="constrained")
     axes = figure.subplots()

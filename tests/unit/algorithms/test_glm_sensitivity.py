@@ -144,7 +144,7 @@ def ratios(query, table, other, plan=PLAN, hashes=(None, None)):
     parts = bound.split(after - before)
     most = {b.name: b.norm if added else b.spread for b in bound.blocks}
     each = {name: np.linalg.norm(part) / most[name] for name, part in parts.items()}
-    return each | {"all": np.hypot(np.linalg.norm(after - before), added * bound.beside)}
+    return each | {"all": np.hypot(np.linalg.norm(after - before), added * bound.count_weight)}
 
 
 HASHES = np.random.default_rng(7).permutation(4 * PERSONS)[:PERSONS].astype(np.uint64)

@@ -7,7 +7,7 @@ from scipy.stats import binom, binomtest
 
 from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Query, Release
-from consortium.algorithms.network.centre import Network
+from consortium.algorithms.network.centre import NeuralNetwork
 from consortium.algorithms.network.kernels.classifier import predict
 from consortium.algorithms.network.result import measured_accuracy
 from consortium.algorithms.network.site import who_trains
@@ -231,11 +231,11 @@ def test_the_plan_tells_the_sites_where_that_costs_little():
     study = make_feature_study("network", views, {"target": "y"})
     for persons, places in ((COUNTS, 4), ((10,) * 4, 0)):
         shape = make_plan(study, shape_of(sites_of(table[:, : sum(persons)], views, persons))).shape
-        assert Network(study.analysis, shape).places == places
+        assert NeuralNetwork(study.analysis, shape).places == places
         (remark,) = NETWORK(study.analysis, shape).remarks()
         assert ("site is an input of the network" in remark) == (places > 0)
     alone = shape_of(sites_of(table, views, (2000,)))
-    assert Network(study.analysis, alone).places == 0
+    assert NeuralNetwork(study.analysis, alone).places == 0
     assert NETWORK(study.analysis, alone).remarks() == ()
 
 

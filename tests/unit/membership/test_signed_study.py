@@ -58,7 +58,7 @@ def test_the_files_of_a_linked_study_are_those_next_to_the_link(tmp_path: Path) 
     (linked / "mask.nii.gz").write_bytes(b"another mask")
     found = sign_study(linked / "study.yaml", members(), private(1))
     assert found.folder == linked.resolve()
-    assert found.mask == signed_study.mask_digest(found.study, found.folder)
+    assert found.mask == signed_study.named_files_digest(found.study, found.folder)
 
 
 @given(st.data())

@@ -315,5 +315,5 @@ def test_counts_are_released_beside_the_sum():
         for s, (mean, part) in enumerate(zip(sites, (0.5, 1.1), strict=True))
     ]
     values = mechanism.release(shares[0].masked, [share.opened for share in shares])
-    c = Bound(2.0).beside
+    c = Bound(2.0).count_weight
     assert values == pytest.approx([5 / 40, 66 / 40, 5 * c / 40, 33 * c / 40])

@@ -10,7 +10,7 @@ from consortium.algorithms.subspace import smooth_basis
 from consortium.base.kept_arrays import cache_folder
 from consortium.errors import DataError, StudyError
 from consortium.kernels.smooth_basis import SmoothBasis
-from consortium.membership.signed_study import mask_digest
+from consortium.membership.signed_study import named_files_digest
 from consortium.space import study_space as spaces
 from consortium.space.atlas import read_regions
 from consortium.space.grid import Grid
@@ -247,7 +247,7 @@ def test_other_templates_are_another_space_and_another_signature(tmp_path):
     for factor in (1.0, 1.1):
         saved(tmp_path / "maps.nii", factor * spots())
         digests.add(study_space(study, tmp_path).digest)
-        files.add(mask_digest(study, tmp_path))
+        files.add(named_files_digest(study, tmp_path))
     assert len(digests) == len(files) == 2
 
 

@@ -33,7 +33,7 @@ _CHORD = 0.1  # fall of the residual that makes a new Hessian unnecessary
 
 @dataclass(frozen=True)
 class LogisticCost:
-    """One site's cost."""
+    """Regularized logistic cost of one site's participants."""
 
     columns: Array
     """D x N, float64. m, each participant's vector times the label -1 or +1."""
@@ -79,7 +79,7 @@ class LogisticCost:
 
 
 def minimize_in_ball(cost: LogisticCost, radius: float, start: Array, precision: float) -> Array:
-    """Minimize F over the ball.
+    """Minimize a site's logistic cost F over the ball of allowed models.
 
     Raises PrivacyError if that precision is not reached, since the charged loss assumes it.
 

@@ -109,7 +109,7 @@ def solve_canonical(correlations: Sequence[Sequence[Array]], pairs: int) -> Cano
     ----------
     correlations : nested sequence of array
         Entry [u][v], u < v, is the k_u x k_v matrix of correlations of view u's whitened
-        coordinates with view v's; others are not looked at.
+        coordinates with view v's. Others are not looked at.
     pairs : int
         K; if the views have fewer, the rest is zero.
     """
@@ -152,7 +152,7 @@ def _whitened(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> 
 
 
 def largest_correlation(correlations: Sequence[Sequence[Array]], sizes: Sequence[int]) -> float:
-    """Return the first correlation of `solve_canonical`, without its variates."""
+    """Return the first canonical correlation as `solve_canonical` does, without its variates."""
     if len(sizes) == 2:
         found = np.linalg.svd(correlations[0][1], compute_uv=False)[0]
     else:
@@ -162,7 +162,7 @@ def largest_correlation(correlations: Sequence[Sequence[Array]], sizes: Sequence
 
 
 def view_pairs(count: int) -> list[tuple[int, int]]:
-    """Return every pair of views once."""
+    """Return every pair of views once, for canonical correlations."""
     return [(u, v) for u in range(count) for v in range(u + 1, count)]
 
 

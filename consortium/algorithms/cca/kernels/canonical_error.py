@@ -31,7 +31,7 @@ _STRENGTHS = 26  # candidates for a correlation, from 0 to 1
 
 @dataclass(frozen=True, eq=False)
 class CrossNoise:
-    """Law of the weighted blocks between views of which none is linked."""
+    """Distribution of weighted blocks between views of which none is linked."""
 
     spectra: Sequence[Spectrum]
     means: Sequence[Array]

@@ -52,7 +52,7 @@ def _by_number(numbers: int) -> float:
 
 
 def choose_margin(numbers: int, noise: float) -> float:
-    """Return the λ with the smallest error of a mean.
+    """Return the margin λ of clipping with the smallest error of a mean.
 
     Parameters
     ----------

@@ -56,5 +56,5 @@ def estimate_quantiles(
 
 
 def cell_shares(cells: Array) -> Array:
-    """Return shares that are not negative and sum to one, nearest to noisy numbers."""
+    """Return shares of cells that are not negative and sum to one, from noisy numbers."""
     return project_to_simplex(cells / max(float(cells.sum()), 1.0))

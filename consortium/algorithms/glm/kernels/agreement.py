@@ -46,7 +46,7 @@ _POWER = 0.8
 
 
 def mean_root(freedom: float) -> float:
-    """Return J, the mean of √(χ²/k) for k degrees of freedom.
+    """Return J, the mean of √(χ²/k) for k degrees of freedom, for the agreement of hospitals.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def agreement_changes(most: float, floor: float) -> tuple[float, float]:
 def agreement_score(
     sums: Array, squares: float, weighted: Array, weights: float, root: float, floor: float
 ) -> float:
-    """Return f of a hospital.
+    """Return the score f by which one hospital's own effects differ from those of all.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def agreement_score(
 
 @dataclass(frozen=True, eq=False)
 class AgreementModel:
-    """What the released sum is expected to be, from public and released numbers."""
+    """Expected value of the released sum, from public and released numbers."""
 
     information: Array
     """Expected size of a hospital's score if its effect differs by 1 in one outcome, length S."""
@@ -152,7 +152,7 @@ class AgreementModel:
 
 @dataclass(frozen=True)
 class HospitalAgreement:
-    """How much hospitals' effects differ."""
+    """Estimate of how much hospitals' effects of `glm` differ."""
 
     between: float
     """τ, standard deviation of an outcome's effect between hospitals."""

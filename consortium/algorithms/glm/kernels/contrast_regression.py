@@ -65,7 +65,7 @@ class ContrastSums:
     noise: dict[str, float]
     """σ_j of T, D, Q, E and b, scaled as the sums are; that of E is divided by the number of
     participants."""
-    tails: Array
+    tail_variance: Array
     """Variance that the correction of long tails adds to T, length V."""
     widest: float = math.inf
     """Norm to which squared differences of pairs were clipped, scaled as Q; infinite without
@@ -79,7 +79,9 @@ class Expected:
     divisor: float
     """Prior mean of D: c N_a (1 - R²)."""
     squares: float
-    """N_u = Σ a² n q (1 - q), the expected Σ w² without covariates."""
+    """N_u, expected sum of the participants' squared weights w before they are clipped.
+
+    For groups Σ a² n q (1 - q), reduced by the part that covariates explain; see `expected_of`."""
     clip: float
     """c, mean clipping factor of a contribution."""
     persons: float
@@ -148,7 +150,7 @@ class Effects:
     """Degrees of freedom of ``sum_variances``."""
     balance: Array
     """Expected b² of every coefficient, length K."""
-    tails: Array
+    tail_variance: Array
     """Variance from the correction of long tails, as in `ContrastSums`. Length V."""
     lost: Array
     """Fraction of the sampling variance that clipping of pairs removed, and that is added. Length
@@ -199,7 +201,7 @@ def estimate_effects(
     leak += (expected.bias * divisor) ** 2
     # Also the fraction of participants who have an outcome is estimated, and divides its effect.
     whole_variance = divisor_variance + divisor**2 * expected.presence_variance
-    other = privacy + leak + sums.tails
+    other = privacy + leak + sums.tail_variance
     each = effects_of(
         sums=sums.effects,
         sampling=sampling,
@@ -221,7 +223,7 @@ def estimate_effects(
         leak=leak,
         freedom=freedom,
         balance=balance,
-        tails=sums.tails,
+        tail_variance=sums.tail_variance,
         lost=lost,
     )
 

@@ -62,7 +62,7 @@ def solve_coefficients(
     weight_ratio: float,
     noise: dict[str, float],
     expected: Expected,
-    tails: LostTails,
+    lost_tails: LostTails,
 ) -> Coefficients:
     """Solve the normal equations of all coefficients.
 
@@ -80,7 +80,7 @@ def solve_coefficients(
         σ_G, σ_A and that of T.
     expected : Expected
         Of the contrast.
-    tails : LostTails
+    lost_tails : LostTails
         Correction of all coefficients. If participants vary more with a covariate, its
         coefficient has a larger variance.
     """
@@ -95,7 +95,7 @@ def solve_coefficients(
     solve[1:, 1:] = inverse / (importance * clip)
     solve[1:, 0] = -inverse @ adjustment.products / found.divisor
     chance = np.outer(solve[:, 0], solve[:, 0])
-    spread = np.sqrt(1 + tails.uneven[1:])
+    spread = np.sqrt(1 + lost_tails.uneven[1:])
     own = weight_ratio * inverse / (clip**2 * expected.squares)
     chance[1:, 1:] += own * np.outer(spread, spread)
     explained = expected.clip**2 * expected.explained
@@ -106,7 +106,7 @@ def solve_coefficients(
     levels = importance * found.sites * adjustment.levels[-len(inverse) :]
     leak[1:] += importance * levels
     leak[0] = found.leak - usual[0]
-    leak += tails.variance().mean(axis=1)
+    leak += lost_tails.variance().mean(axis=1)
     covariance = np.diag(found.privacy + leak)
     # An error of a site's mean moves the contrast's sum by -γ times that of the column's sum.
     covariance[0, 1:] = covariance[1:, 0] = -scale * adjustment.slopes * levels
@@ -151,7 +151,7 @@ def moment_covariances(
     moved = directions @ inverse_moment
     products = moved[None, :, :, None] * values[:, None, None, :]
     both = products + products.swapaxes(2, 3)
-    # Each entry beside the diagonal is counted twice, and those on it are doubled in ``both``.
+    # Each entry off the diagonal is counted twice, and those on it are doubled in ``both``.
     share = moment_noise / np.where(np.eye(len(moment_noise)), 4.0, 2.0)
     return np.asarray(np.einsum("vikl,kl,vjkl->vij", both, share, both, optimize=True))
 
@@ -194,8 +194,8 @@ class MeanSums:
     """Standard deviation of the noise in an entry of each of these three."""
     missed: Array
     """Variance of the learned centres of the means, length G, as `Expected.missed`."""
-    tails: Array
-    """Variance from the correction of long tails, length G, as `ContrastSums.tails`."""
+    tail_variance: Array
+    """Variance from the correction of long tails, length G, as `ContrastSums.tail_variance`."""
 
 
 def mean_effects(
@@ -245,7 +245,7 @@ def mean_effects(
         sums=averages @ sums.effects,
         sampling=chance,
         other=privacy
-        + means.tails
+        + means.tail_variance
         + _leak_of_means(
             means=means,
             expected=expected,

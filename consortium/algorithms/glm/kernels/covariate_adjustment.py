@@ -30,12 +30,22 @@ _LEAST_WITHIN = 0.05
 and the minimum (c). The variance is between 0.3 and 0.9 if the stated deviation is right or a third
 too large. So the mean is below the 0.8 that a plan expects for a deviation that is right."""
 _ADDED_ERRORS = 0.75  # standard deviations of its noise that are added to t²
-TOGETHER = 0.7
+LEVEL_CORRELATION = 0.7
 """Assumed correlation, in standard errors, of sites' levels with the part of their means that
 shrinking removed."""
 # Fitted to simulated groups that differ by 0.8 and 1.4 standard deviations.
 _CUT_GAP = 0.6
 _CUT_POWER = 3
+_HALF_TRUSTED = 0.3
+_ABOVE_NOISE = 3
+_MOST_RAISED = 0.25
+"""Choices for the inverse of a noisy moment of covariates in public standard deviations, whose
+eigenvalues are usually near the sum of weights.
+
+At a noise of 0.3 of this sum, the moment and its usual value have the same weight. Eigenvalues are
+raised to three standard deviations of the noise, because smaller ones may be noise and have a large
+inverse, but to no more than a quarter of the sum.
+"""
 _COLLINEAR = 1e-9  # relative to the sum of weights: smaller eigenvalues are rounding errors
 
 
@@ -78,7 +88,7 @@ class Adjustment:
         Noise in the means is independent of the levels. The part that shrinking removed is assumed
         to have a correlation of 0.7 with them.
         """
-        return np.asarray(self.offsets + np.square(TOGETHER * self.confounded))
+        return np.asarray(self.offsets + np.square(LEVEL_CORRELATION * self.confounded))
 
     def cut_bias(self, explained: float) -> float:
         """Return the possible bias of effects from clipped covariates, in total deviations.
@@ -117,8 +127,8 @@ class CovariateSums:
     means: Array
     """M, S x p; for a slope S x (p + 1), with the contrast's own column first. 0 if means are
     declared."""
-    hidden: Array
-    """Columns whose means were released, boolean."""
+    noisy: Array
+    """Columns whose means by site were released with noise, boolean. Others are declared."""
     noise: dict[str, float]
     """σ_j of G, A, M and C."""
     column: float | None = None
@@ -143,17 +153,18 @@ def adjust(sums: CovariateSums, persons: Array, weights: Array, information: flo
     sites = _site_means(sums, persons)
     whole = float(weights @ persons)
     p = len(sums.contrast)
-    own = slice(len(sums.hidden) - p, None)
+    own = slice(len(sums.noisy) - p, None)
     between = sites.between(weights * persons)
     products = sums.contrast
     if sums.column is not None:
         information = _within(sums, sites, persons)
         products = products - between[own, 0]
     within = sums.moment - between[own, own]
-    noise_ratio = sums.noise["moment"] / (0.3 * whole)
+    noise_ratio = sums.noise["moment"] / (_HALF_TRUSTED * whole)
     trust = 1.0 / (1.0 + noise_ratio**2)
     mixed = trust * within + (1 - trust) * whole * np.eye(len(within))
-    inverse, inverted = _stable_inverse(mixed, min(whole / 4, 3 * sums.noise["moment"]), whole)
+    least = min(_MOST_RAISED * whole, _ABOVE_NOISE * sums.noise["moment"])
+    inverse, inverted = _stable_inverse(mixed, least, whole)
     slopes = inverse @ products
     fitted = float(slopes @ products)
     noise = sums.noise["contrast"] ** 2 * np.trace(inverse)
@@ -180,9 +191,9 @@ def _moment_errors(
 ) -> Array:
     """Return the variance of each entry of the second moment of contrast and covariates.
 
-    It has the noise of A, which has half the variance beside the diagonal; that of G, of which a
+    It has the noise of A, which has half the variance off the diagonal; that of G, of which a
     fraction ``left`` remains; and that of the sites' means, whose outer product is subtracted.
-    What was ``added`` to A so that its inverse is stable counts as an error of that size.
+    A matrix was ``added`` to A to make its inverse stable, and counts as an error of that size.
 
     Returns
     -------
@@ -193,9 +204,9 @@ def _moment_errors(
     if sums.noise["moment"] > 0:  # otherwise ``added`` is a rounding error
         found[1:, 1:] = sums.noise["moment"] ** 2 / 2 * (1 + np.eye(p)) + np.square(added)
     found[0, 1:] = found[1:, 0] = left * sums.noise["contrast"] ** 2
-    own = slice(1 + p - len(sums.hidden), None)
+    own = slice(1 + p - len(sums.noisy), None)
     squares = sums.noise["means"] ** 2 * np.square(weights) @ np.square(sites.centres)
-    between = np.outer(squares, sums.hidden)
+    between = np.outer(squares, sums.noisy)
     found[own, own] += (between + between.T) * (1 + np.eye(len(squares)))
     found[0, 0] = 0.0
     return found
@@ -208,7 +219,7 @@ def _within(sums: CovariateSums, sites: _SiteMeans, persons: Array) -> float:
     centres = sites.centres[:, 0]
     raw = sites.raw[:, 0]
     lost = float(persons @ (centres * (2 * raw - centres)))
-    if sums.hidden[0]:
+    if sums.noisy[0]:
         kept = sites.kept[:, 0]
         lost -= float(persons @ ((2 * kept - kept**2) * sites.noise))
     found = sums.column - lost
@@ -251,7 +262,7 @@ def left_of_noise(kept: float, columns: int) -> float:
     float
         k + 1/(p + 2), at most 1. k is exact if the factor is known; 1/(p + 2) accounts for its
         estimation from the same slopes. The result is at least 0.9 of the measured mean squared
-        error for three slopes or more; for two it may be a sixth too low, for one a third.
+        error for three slopes or more. For two it may be a sixth too low, for one a third.
     """
     return min(1.0, kept + 1 / (columns + 2)) if kept < 1 else 1.0
 
@@ -275,8 +286,8 @@ class _SiteMeans:
     raw: Array
     centres: Array
     """Means before and after shrinking, S x columns."""
-    hidden: Array
-    """Columns that were released with noise, boolean."""
+    noisy: Array
+    """Columns whose means were released with noise, boolean; others are declared."""
     kept: Array
     """k_s, shrinkage factors, S x columns; 1 for declared means."""
     noise: Array
@@ -291,23 +302,23 @@ class _SiteMeans:
         """
         both = (self.centres * weights[:, None]).T @ self.raw
         noise = (weights * self.noise) @ self.kept
-        found: Array = (both + both.T) / 2 - np.diag(np.where(self.hidden, noise, 0.0))
+        found: Array = (both + both.T) / 2 - np.diag(np.where(self.noisy, noise, 0.0))
         return found
 
 
 def _site_means(sums: CovariateSums, persons: Array) -> _SiteMeans:
     """Return the sites' means shrunk in proportion to their noise."""
     present = persons > 0
-    hidden = sums.hidden
+    noisy = sums.noisy
     count = np.where(present, persons, 1.0)
     raw = np.where(present[:, None], sums.means / count[:, None], 0.0)
     noise = np.where(present, (sums.noise["means"] / count) ** 2, 0.0)
-    variances = np.where(hidden, _between_sites(raw, noise, present), 0.0)
-    kept = np.where(hidden, shrinkage_factor(variances, noise[:, None]), 1.0)
+    variances = np.where(noisy, _between_sites(raw, noise, present), 0.0)
+    kept = np.where(noisy, shrinkage_factor(variances, noise[:, None]), 1.0)
     return _SiteMeans(
         raw=raw,
         centres=kept * raw,
-        hidden=hidden,
+        noisy=noisy,
         kept=kept,
         noise=noise,
         variances=variances,

@@ -35,7 +35,7 @@ _RATIOS = (1e-2, 1e4)  # least and largest ratio of squared norms
 
 @dataclass(frozen=True, eq=False)
 class LookSums:
-    """Released sums of the first look."""
+    """Released sums of `glm`'s first look at the outcomes."""
 
     location: Array
     """L, length d."""

@@ -37,7 +37,7 @@ class WithinFit:
 
 
 def fit_within(outcomes: Array, columns: Array, sites: Array) -> WithinFit:
-    """Fit outcomes by least squares on the columns that vary within sites.
+    """Fit an open cohort's outcomes by least squares on the columns that vary within its sites.
 
     Parameters
     ----------

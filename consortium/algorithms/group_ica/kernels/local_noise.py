@@ -77,7 +77,7 @@ class Shrinkage:
 
 @dataclass(frozen=True, eq=False)
 class NearPlaces:
-    """Places that are near each place, and near its mirror image."""
+    """Places in the brain that are near each place, and near its mirror image."""
 
     near: NDArray[np.int_]
     """Shape (d, `_NEAREST`)."""

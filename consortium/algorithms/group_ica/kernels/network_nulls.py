@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from consortium.algorithms.group_ica.kernels.smooth_null import (
     SmoothNull,
     SmoothRelease,
-    beside,
+    orthogonal_to,
     strengths_of,
 )
 from consortium.base.array import Array
@@ -42,7 +42,7 @@ def white_null(directions: NoisyDirections) -> SmoothNull:
 def contrast_of_chance(
     directions: NoisyDirections, paint: Paint, size: int, generator: np.random.Generator
 ) -> float:
-    """Draw the largest contrast of ``size`` independent components without any network."""
+    """Draw the largest contrast of ``size`` independent maps without any network."""
     return max(
         float(
             separate(
@@ -119,7 +119,7 @@ def beyond_smooth(
         null = release.uneven(weights[:, networks]) if networks.any() else release.local
         if null is None:
             return networks | left
-        others = beside(weights[:, networks])
+        others = orthogonal_to(weights[:, networks])
         matrix = others @ release.matrix @ others
         maps = others @ weights
         left = left & (np.square(maps).sum(axis=0) > _OWN * np.square(weights).sum(axis=0))

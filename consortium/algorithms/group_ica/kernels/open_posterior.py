@@ -1,4 +1,4 @@
-"""An open cohort's exact mean projector and a private release, combined; and what each one shows.
+"""An open cohort's exact mean projector and a private release, combined, and the maps of each.
 
 The open cohort gives f, the mean projector of n_o participants, without noise. The hospitals give
 the release R, the mean of n participants with noise τ. The noise has the same distribution in every
@@ -7,12 +7,13 @@ participant varies with the variance v_ij. Both estimate the hospitals' mean. Th
 
     E(f)_ij = v_ij (1/n_o + b_ij)    and    E(R)_ij = t_ij² + v_ij/n,
 
-where b_ij v_ij is the variance between the two populations and t_ij² that of the noise. One b is
-estimated for the entries among the K leading eigenvectors of f, which differ if only one
-population has a network; one for the entries between these and the rest, which differ if networks
-have other places; and one for the rest. The combined estimate f + A ∘ (R − f) weights each entry by
-A_ij = E(f)_ij / (E(f)_ij + E(R)_ij). An eigenvector of R − f that exceeds all chance is a network
-that only one of the two populations has: its part is taken from the release completely.
+where b_ij v_ij is the variance between the two populations and t_ij² that of the noise. Three b are
+estimated. The first is for the entries among the K leading eigenvectors of f, which differ if only
+one population has a network. The second is for the entries between these and the rest, which differ
+if networks have other places. The third is for the rest. The combined estimate f + A ∘ (R − f)
+weights each entry by A_ij = E(f)_ij / (E(f)_ij + E(R)_ij). An eigenvector of R − f that exceeds all
+chance is a network that only one of the two populations has: its part is taken from the release
+completely.
 
 At a hospital its own mean f_s of n_s participants is a third source, with the error
 
@@ -62,7 +63,7 @@ LEAST_PART = 1.0 / 3.0
 
 @dataclass(frozen=True, eq=False)
 class OpenMean:
-    """Mean projector of an open cohort."""
+    """Mean projector of an open cohort, which has no noise."""
 
     matrix: Array
     """F, shape (d, d)."""
@@ -311,7 +312,7 @@ def _take_whole(
 
 @dataclass(frozen=True, eq=False)
 class EntryErrors:
-    """Errors of a symmetric matrix whose entries in some basis have unequal standard deviations."""
+    """Unequal standard deviations of a projector's entries, in some basis."""
 
     vectors: Array
     """The basis, orthonormal columns, shape (d, d)."""

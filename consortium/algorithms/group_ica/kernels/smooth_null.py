@@ -64,7 +64,7 @@ _MOST_VERTICES = 6000
 
 @dataclass(frozen=True, eq=False)
 class SmoothPlaces:
-    """Where the dimensions of a basis are."""
+    """Places of the dimensions of a smooth basis, for the null model."""
 
     coordinates: Array
     """Shape (d, 3). In mm."""
@@ -308,7 +308,7 @@ class SmoothRelease:
         networks : array, shape (d, S)
         """
         turned = networks if self.places.turn is None else self.places.turn.T @ networks
-        others = beside(turned)
+        others = orthogonal_to(turned)
         matrix = others @ self._local @ others
         # Networks take directions of the participants, each as many as it has strength.
         kept = max(round(self.kept - float(np.trace(self._local - matrix))), 1)
@@ -359,7 +359,7 @@ class SmoothRelease:
         matrix : array, shape (d, d)
             The release without maps of networks.
         others : array, shape (d, d)
-            Projection beside these maps.
+            Projection orthogonal to these maps.
         """
         candidates = self.places.candidates(self._shape)
         neighbours = self.places.neighbours
@@ -385,7 +385,7 @@ class SmoothRelease:
         return tried[number]
 
 
-def beside(maps: Array) -> Array:
-    """Return the projection beside maps (d x S), d x d."""
+def orthogonal_to(maps: Array) -> Array:
+    """Return the projection orthogonal to maps of networks (d x S), d x d."""
     basis = np.linalg.qr(maps)[0]
     return np.asarray(np.eye(len(maps)) - basis @ basis.T)

@@ -30,7 +30,7 @@ _CHUNK = 8192  # columns that stay in the processor's cache
 
 
 def tanh_score(sources: Array) -> Array:
-    """Return ψ(z) = tanh z."""
+    """Return the infomax score ψ(z) = tanh z of sources z."""
     score: Array = np.tanh(sources)
     return score
 
@@ -51,14 +51,14 @@ SCORES: dict[Score, Callable[[Array], Array]] = {
 
 
 def antisymmetric_part(matrix: Array) -> Array:
-    """Return c_ij = M_ij − M_ji for i < j (last two axes), the gradient over rotations."""
+    """Return c_ij = M_ij − M_ji, i < j (last two axes): the gradient over ICA's rotations."""
     rows, columns = np.triu_indices(matrix.shape[-1], 1)
     difference: Array = matrix[..., rows, columns] - matrix[..., columns, rows]
     return difference
 
 
 def skew_matrix(coordinates: Array, size: int) -> Array:
-    """Return the antisymmetric matrix with ``coordinates`` above the diagonal."""
+    """Return a rotation's antisymmetric matrix with ``coordinates`` above the diagonal."""
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size, 1)] = coordinates
     whole: Array = matrix - matrix.T
@@ -110,7 +110,7 @@ def infomax_mean(unmixing: Array, bias: Array, data: Array) -> Array:
 def subject_moments(
     unmixing: Array, data: Array, lengths: Sequence[int], score: Score
 ) -> Iterator[Array]:
-    """Yield, for runs of equally long subjects, their means of ψ zᵀ (n x R x R)."""
+    """Yield, for runs of equally long subjects, the means of ψ zᵀ of their sources (n x R x R)."""
     for cube, psi in _scored(unmixing, data, lengths, score):
         yield np.matmul(psi, cube.transpose(0, 2, 1)) / cube.shape[2]
 
@@ -155,7 +155,7 @@ def _scored(
 
 
 def unmix_alone(matrix: Array, people: Array) -> Array:
-    """Return W x of n subjects (n x R x T), each in a product of its own.
+    """Return the sources W x of n subjects (n x R x T), each in a product of its own.
 
     The rounding of a column by BLAS depends on its place among others, and with an unmixing whose
     terms cancel only this rounding remains: a scan that is one volume shorter would change the

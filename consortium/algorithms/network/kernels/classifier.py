@@ -19,12 +19,12 @@ _CHUNK = 2048  # participants whose activations fit into the processor's cache
 
 
 def parameter_count(sizes: Sequence[int]) -> int:
-    """Return the number of weights and biases of layers with given units, inputs first."""
+    """Return the number of a classifier's weights and biases, for its layers' units."""
     return sum((before + 1) * units for before, units in pairwise(sizes))
 
 
 def layers(parameters: Array, sizes: Sequence[int]) -> list[Array]:
-    """Return views of a flat vector, one (bias | weights) matrix D_l x (1 + D_{l-1}) a layer."""
+    """Return views of a classifier's flat vector, a matrix (bias | weights) for each layer."""
     found = []
     start = 0
     for before, units in pairwise(sizes):
@@ -35,7 +35,7 @@ def layers(parameters: Array, sizes: Sequence[int]) -> list[Array]:
 
 
 def initial_parameters(sizes: Sequence[int], seed: int) -> Array:
-    """Return public random weights of variance 2/D_{l-1} (He et al. 2015) and zero biases."""
+    """Return public random weights of a classifier (He et al. 2015: 2/D_{l-1}) and zero biases."""
     generator = np.random.default_rng(seed)
     parts = []
     for before, units in pairwise(sizes):
@@ -45,7 +45,7 @@ def initial_parameters(sizes: Sequence[int], seed: int) -> Array:
 
 
 def predict(parameters: Array, sizes: Sequence[int], inputs: Array) -> Array:
-    """Return probabilities of the classes, D_L x N, or of the second of two if D_L is 1.
+    """Return a classifier's probabilities, D_L x N, or of the second of two classes if D_L is 1.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _REACH = 50.0  # deviations; an end further away is as good as none
 
 @dataclass(frozen=True)
 class Bulk:
-    """The bulk of a spectrum."""
+    """The bulk of a released spectrum: eigenvalues that noise and chance explain."""
 
     middle: float
     """Median of the eigenvalues."""
@@ -147,8 +147,8 @@ def selective_interval(value: float, deviation: float, threshold: float) -> tupl
 
     Notes
     -----
-    For Z ~ N(θ, s²) given Z > t the chance of Z >= z, Φ((θ - z)/s) / Φ((θ - t)/s), grows with θ;
-    the ends are where it is .025 and .975 (Lee, Sun, Sun & Taylor 2016, with one cut).
+    For Z ~ N(θ, s²) given Z > t the chance of Z >= z, Φ((θ - z)/s) / Φ((θ - t)/s), grows with θ.
+    The ends are where it is .025 and .975 (Lee, Sun, Sun & Taylor 2016, with one cut).
     """
     if deviation == 0.0:
         return value, value

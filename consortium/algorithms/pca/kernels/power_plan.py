@@ -26,7 +26,7 @@ _MOST_COLUMNS = 32
 
 
 def brain_spectrum(features: int, count: int) -> tuple[Array, float]:
-    """Return 1/k over their sum; the variances after the first ``count`` are their mean."""
+    """Return a usual spectrum 1/k over its sum; variances after ``count`` are their mean."""
     order = np.arange(1, count + 1)
     whole = float(digamma(features + 1) + np.euler_gamma)
     leading = 1.0 / (order * whole)

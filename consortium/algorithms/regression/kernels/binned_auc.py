@@ -21,7 +21,7 @@ _GRID = np.linspace(0.0, 1.0, 2001)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number between 0 and 1 with its interval."""
+    """An AUC with its interval."""
 
     value: float
     """Corrected for the bias by the noise."""
@@ -114,7 +114,7 @@ def estimate_share(
     variances: tuple[float, float],
     critical: float,
 ) -> Estimate:
-    """Return the share counted / (counted + rest) with an interval for noise and chance.
+    """Return the share counted / (counted + rest) of scores, with an interval of noise and chance.
 
     It contains every share a that fits (1 - a) counted - a rest, whose expectation is zero.
 

@@ -29,7 +29,7 @@ formula is then off by 3 %."""
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Explanatory entries of a participant in the moment."""
+    """Explanatory entries of a participant in the moment of a regression."""
 
     slopes: Array
     """Length P. Of least squares."""

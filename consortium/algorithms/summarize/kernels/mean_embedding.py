@@ -60,7 +60,7 @@ def gram(rows: Array, deviations: Array, sizes: Array) -> Array:
 def contrast_deviation(
     contrast: Array, distance: float, products: Array, deviations: Array, sizes: Array, entries: int
 ) -> float:
-    """Return the largest standard deviation of uᵀ G u, if the true value is ``distance``.
+    """Return the largest standard deviation of a contrast uᵀ G u if its true value is ``distance``.
 
     Noise has variance v² = Σ u²τ² in every entry. The sampling error has a covariance of trace
     c = Σ u² (1 - ‖m‖²)/n, whose largest eigenvalue is not above that.
@@ -92,7 +92,7 @@ def null_floors(
     risk: float,
     generator: np.random.Generator,
 ) -> Array:
-    """Return joint upper limits of the estimates uᵀ G u of all contrasts if all means are equal.
+    """Return joint upper limits of all contrasts uᵀ G u if all sites' mean embeddings are equal.
 
     Noise and sampling error are drawn repeatedly. Each limit is the same multiple of its contrast's
     own standard deviation. The distribution of the sampling error over the entries is unknown. The
@@ -199,8 +199,8 @@ def choose_points(
 ) -> Array:
     """Choose synthetic points within [-1, 1] with a mean embedding near the given one, D x count.
 
-    Greedy: the point l + 1 maximizes g̃ᵀφ(x) - l/(l+1) g_lᵀφ(x), g_l the mean of the earlier ones;
-    the best of a random pool is improved along the gradient.
+    Greedy: the point l + 1 maximizes g̃ᵀφ(x) - l/(l+1) g_lᵀφ(x), g_l the mean of the earlier ones.
+    The best of a random pool is improved along the gradient.
     """
     found = np.empty((len(frequencies), count))
     chosen = np.zeros_like(embedding)

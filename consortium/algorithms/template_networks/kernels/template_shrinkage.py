@@ -75,10 +75,10 @@ class Shrunk:
         ends = []
         for strength, size, kept, norm in zip(self.strengths, sizes, self.kept, found, strict=True):
             along = np.sqrt(np.maximum(size - self.deviation**2 * square, 0.0))[:, None, None]
-            beside = np.maximum(along - self.deviation * normal[:, None], 0.0)
+            orthogonal = np.maximum(along - self.deviation * normal[:, None], 0.0)
             own = strength - self.deviation * normal
-            top = strength * own + kept * beside * along
-            values = _ratio(top, norm * np.hypot(own, beside))
+            top = strength * own + kept * orthogonal * along
+            values = _ratio(top, norm * np.hypot(own, orthogonal))
             ends.append(np.quantile(values, _ENDS))
         return np.array(ends).T
 
@@ -109,10 +109,10 @@ def shrink(released: Array, templates: Array, deviation: float) -> Shrunk:
         τ, of every entry of the release.
     """
     span = orth(templates)
-    beside = released - span @ (span.T @ released)
+    orthogonal = released - span @ (span.T @ released)
     strengths = np.maximum(np.einsum("ij,ij->j", templates, released), 0.0)
     freedom = released.shape[0] - released.shape[1]
-    squares = np.square(beside).sum(axis=0)
+    squares = np.square(orthogonal).sum(axis=0)
     noise = deviation**2
     believed = squares > noise * chdtri(freedom, FALSE_ALARM)
     least = np.where(believed, squares, 1.0)
@@ -122,7 +122,7 @@ def shrink(released: Array, templates: Array, deviation: float) -> Shrunk:
     ends = np.maximum(np.stack([own - spread, own, own + spread]), 0.0)
     return Shrunk(
         strengths=strengths,
-        deviations=beside,
+        deviations=orthogonal,
         kept=kept,
         squares=ends,
         span=span,
@@ -150,8 +150,8 @@ class Agreement:
     """Its correlation with the template."""
 
     @property
-    def beside(self) -> float:
-        """‖z‖²."""
+    def squared_difference(self) -> float:
+        """‖z‖², squared norm of the part of the group's map that is orthogonal to the templates."""
         return self.strength**2 * (1.0 - self.agreement**2)
 
     @property
@@ -159,14 +159,16 @@ class Agreement:
         """Whether the deviation is more likely than not to stand out of the noise."""
         noise = self.deviation**2
         limit = float(chdtri(self.freedom, FALSE_ALARM)) - self.freedom
-        return self.beside > noise * limit
+        return self.squared_difference > noise * limit
 
     @property
     def captured(self) -> float:
         """Part of the squared norm of the group's map that comes out, 0 to 1."""
         if not self.is_reported:
             return self.agreement**2
-        kept = self.beside / (self.beside + self.freedom * self.deviation**2)
+        kept = self.squared_difference / (
+            self.squared_difference + self.freedom * self.deviation**2
+        )
         return self.agreement**2 + kept * (1.0 - self.agreement**2)
 
     @property

@@ -1,4 +1,4 @@
-"""Limits that second moments exceed where there are as many components as asked for.
+"""Test of whether the participants are of as many kinds as the study asks for, or of fewer.
 
 Agreement of the third moment with the weights does not show this: for two components it holds for
 any vector that whitens. The limits are from simulated moments of fewer components.
@@ -19,7 +19,7 @@ _MOST_SIMULATED = 2000
 
 
 def limit_of(statistic: Callable[[Array], float], simulated: Iterator[Array]) -> float:
-    """Return the limit that a statistic of simulated moments exceeds with probability `LEVEL`."""
+    """Return the limit that a statistic of simulated moments of one kind exceeds by chance."""
     drawn = [statistic(next(simulated)) for _ in range(DRAWS)]
     return float(np.quantile(drawn, 1.0 - LEVEL, method="higher"))
 

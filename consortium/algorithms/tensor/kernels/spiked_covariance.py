@@ -9,7 +9,7 @@ from consortium.base.array import Array
 
 @dataclass(frozen=True)
 class Whitening:
-    """W = U d^(-1/2), with U the leading eigenvectors (D x K) and d their eigenvalues."""
+    """Whitening of noisy second moments: W = U d^(-1/2), U (D x K), d their eigenvalues."""
 
     vectors: Array
     values: Array
@@ -31,7 +31,8 @@ def shrink_eigenvalues(values: Array, edge: float) -> Array:
     """Estimate eigenvalues of a low-rank matrix from its sum with symmetric Gaussian noise.
 
     An eigenvalue d above half the edge e of the noise's spectrum appears at d + e²/(4d)
-    (Capitaine, Donati-Martin and Féral 2009); below, at the edge. Never less than e/2.
+    (Capitaine, Donati-Martin and Féral 2009). A smaller one appears at the edge. The estimate is
+    never less than e/2.
     """
     above = np.maximum(values, edge)
     estimate: Array = (above + np.sqrt((above - edge) * (above + edge))) / 2
@@ -48,7 +49,7 @@ def moment_whitening(moment: Array, components: int, edge: float) -> Whitening:
 
 
 def flat_variance(moment: Array, mean: Array, components: int) -> float:
-    """Return σ² of a moment Σ w a aᵀ + σ² I: the mean of its D - K smallest eigenvalues.
+    """Return σ² of a noisy moment Σ w a aᵀ + σ² I: the mean of its D - K smallest eigenvalues.
 
     It is at least 0. For K = D it is the smallest eigenvalue of the covariance (Hsu and Kakade
     2013, theorem 1).

@@ -139,7 +139,7 @@ def test_hidden_weights_count_with_the_variance_of_their_prior():
             spread=1.0,
             balance=np.array([observed]),
             noise=noise,
-            tails=np.zeros(1),
+            tail_variance=np.zeros(1),
         )
         assert squared_balance(sums, expected)[0] == pytest.approx(
             np.square(drawn[near]).mean(), rel=0.05

@@ -61,7 +61,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["at rest", "after a killed agent"])
-def test_no_page_and_no_form_writes_anything(folder: Path, killed: bool) -> None:
+def test_no_page_and_no_form_writes_anything(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, killed: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other tests also make inboxes
     if killed:
         words = [sys.executable, "-c", KILLED, str(folder)]
         assert subprocess.run(words, check=False).returncode == 9

@@ -253,7 +253,7 @@ def noisy_sums(**changes):
         "squares": np.array([0.5, 1.0, 1.5, 1.0]),
         "spread": 1.3,
         "balance": np.zeros(1),
-        "tails": np.zeros(4),
+        "tail_variance": np.zeros(4),
         **changes,
     }
     return ContrastSums(**{**values, "noise": {**noise, **changes.get("noise", {})}})

@@ -143,6 +143,6 @@ def test_what_site_means_are_off_by_moves_coefficients_together_as_their_noise_s
         weight_ratio=1.0,
         noise=noise,
         expected=replace(EXPECTED, adjustment_noise=0.0, divisor=240.0),
-        tails=no_tails(rows.shape[1], 3),
+        lost_tails=no_tails(rows.shape[1], 3),
     )
     assert found.noise == pytest.approx(np.cov(found.values), rel=0.05)

@@ -22,7 +22,7 @@ def adjustment_with(noise):
         contrast=np.array([1.0, -1.0]),
         moment=50.0 * np.eye(2),
         means=np.zeros((1, 2)),
-        hidden=np.zeros(2, dtype=bool),
+        noisy=np.zeros(2, dtype=bool),
         noise={"contrast": noise, "moment": 0.0, "means": 0.0, "column": 0.0},
     )
     return adjust(sums, np.array([100.0]), np.ones(1), 25.0)
@@ -55,7 +55,7 @@ def means_of(true, persons, noise, generator):
         contrast=np.zeros(1),
         moment=np.array([[2 * persons.sum()]]),
         means=released[:, None],
-        hidden=np.ones(1, dtype=bool),
+        noisy=np.ones(1, dtype=bool),
         noise={"contrast": 0.0, "moment": 0.0, "means": noise, "column": 0.0},
     )
     return adjust(sums, persons, np.ones(len(persons)), persons.sum() / 4)
@@ -101,7 +101,7 @@ def within_of(found, noise):
         contrast=np.zeros(0),
         moment=np.zeros((0, 0)),
         means=np.zeros((1, 1)),
-        hidden=np.zeros(1, dtype=bool),
+        noisy=np.zeros(1, dtype=bool),
         noise={"contrast": 0.0, "moment": 0.0, "means": 0.0, "column": 400 * noise},
         column=400 * found,
     )
@@ -152,7 +152,7 @@ def test_covariates_explain_at_most_nine_tenths_of_a_contrast():
         contrast=np.array([30.0]),
         moment=np.array([[30.0]]),
         means=np.zeros((1, 1)),
-        hidden=np.zeros(1, dtype=bool),
+        noisy=np.zeros(1, dtype=bool),
         noise={"contrast": 0.0, "moment": 0.0, "means": 0.0, "column": 0.0},
     )
     assert adjust(sums, np.array([120.0]), np.ones(1), 30.0).explained == pytest.approx(0.9)
@@ -214,7 +214,7 @@ def test_equal_columns_share_one_slope_and_similar_ones_have_their_own():
             contrast=moment[0],
             moment=moment,
             means=np.zeros((1, 2)),
-            hidden=np.zeros(2, dtype=bool),
+            noisy=np.zeros(2, dtype=bool),
             noise={"contrast": 0.0, "moment": 0.0, "means": 0.0, "column": 0.0},
         )
         found = adjust(sums, np.array([100.0]), np.ones(1), 200.0)
@@ -231,7 +231,7 @@ def test_a_column_that_is_the_sum_of_others_makes_no_slope_large(seed):
         contrast=columns @ contrast,
         moment=columns @ columns.T,
         means=np.zeros((1, 3)),
-        hidden=np.zeros(3, dtype=bool),
+        noisy=np.zeros(3, dtype=bool),
         noise={"contrast": 0.0, "moment": 0.0, "means": 0.0, "column": 0.0},
     )
     found = adjust(sums, np.array([100.0]), np.ones(1), 200.0)
