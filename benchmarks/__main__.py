@@ -17,6 +17,7 @@ from benchmarks import (
     power,
     secagg,
     starts,
+    whole_cohort,
 )
 from benchmarks.page import put
 from benchmarks.table import COLUMNS, RowMaker, print_table
@@ -38,6 +39,7 @@ ROWS: Mapping[str, RowMaker] = {
     "loading": loading.loading,
     "resampling": loading.resampling,
     "cortex": loading_surface.loading_surface,
+    "cohort": whole_cohort.whole_cohort,
     "starts": starts.starts,
     "outcomes": glm_outcomes.outcomes,
     "requests": exchanges.requests,

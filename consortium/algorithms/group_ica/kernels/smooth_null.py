@@ -211,6 +211,7 @@ class _Fit:
     """Waves of a covariance, longest first, and how strong a release has them."""
 
     waves: Array
+    """Shape (d, d). Of either sign."""
     strengths: Array
     size: float
     """Part of the release's squares that it explains; nearly all if there are no networks."""
@@ -235,7 +236,7 @@ def _fit(matrix: Array, covariance: Array, usual: tuple[int, int] | None = None)
         next wave.
     """
     values, vectors = eigh(covariance)
-    waves = one_sign(vectors[:, ::-1])
+    waves = vectors[:, ::-1]
     along = np.einsum("ij,ij->j", waves, matrix @ waves)
     strengths = np.asarray(isotonic_regression(along, increasing=False).x)
     if usual is None:
@@ -261,16 +262,21 @@ def _part_of_noise(along: Array, expected: Array, kept: int) -> float:
 
 def _expected_strengths(values: Array, kept: int, volumes: int) -> Array:
     """Return the strength of each wave in the ``kept`` leading directions of Gaussian series."""
-    generator = np.random.default_rng(0)
     total = np.zeros(len(values))
     root = np.sqrt(np.maximum(values, 0.0))[:, None]
     volumes = max(kept, min(volumes, _MOST_VOLUMES))
-    for _ in range(_EXPECTED_DRAWS):
-        series = root * generator.standard_normal((len(values), volumes))
+    for steps in _gaussian_series(len(values), volumes):
+        series = root * steps
         own, right = eigh(series.T @ series, subset_by_index=(volumes - kept, volumes - 1))
         sizes = np.maximum(own, _TINY * own[-1])  # fewer waves than directions leave some of none
         total += (np.square(series @ right) / sizes).sum(axis=1) / _EXPECTED_DRAWS
     return np.asarray(isotonic_regression(total, increasing=False).x)
+
+
+@lru_cache(maxsize=1)  # the same for all covariances of a release
+def _gaussian_series(size: int, volumes: int) -> Array:
+    """Return the public draws of `_expected_strengths`, draws x d x T."""
+    return np.random.default_rng(0).standard_normal((_EXPECTED_DRAWS, size, volumes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,11 +314,11 @@ class SmoothRelease:
         networks : array, shape (d, S)
         """
         turned = networks if self.places.turn is None else self.places.turn.T @ networks
-        others = orthogonal_to(turned)
-        matrix = others @ self._local @ others
+        basis = np.linalg.qr(turned)[0]
+        matrix = _without(self._local, basis)
         # Networks take directions of the participants, each as many as it has strength.
         kept = max(round(self.kept - float(np.trace(self._local - matrix))), 1)
-        fit = self._local_fit(matrix, others, (kept, self.volumes))
+        fit = self._local_fit(matrix, basis, (kept, self.volumes))
         if fit.gap:
             return None
         null = self._null(fit, kept)
@@ -342,14 +348,15 @@ class SmoothRelease:
 
     def _null(self, fit: _Fit, kept: int) -> SmoothNull:
         turn = self.places.turn
+        waves = one_sign(fit.waves)
         return SmoothNull(
-            waves=fit.waves if turn is None else turn @ fit.waves,
+            waves=waves if turn is None else turn @ waves,
             strengths=fit.strengths,
             persons=_variation(fit.strengths, kept, self.persons),
             law=SymmetricNoise(len(self.matrix), self.deviation),
         )
 
-    def _local_fit(self, matrix: Array, others: Array, usual: tuple[int, int]) -> _Fit:
+    def _local_fit(self, matrix: Array, basis: Array, usual: tuple[int, int]) -> _Fit:
         """Return the best fit of noise that differs between places.
 
         Local strength, width and symmetry are adjusted until the null has those of the matrix.
@@ -358,8 +365,8 @@ class SmoothRelease:
         ----------
         matrix : array, shape (d, d)
             The release without maps of networks.
-        others : array, shape (d, d)
-            Projection orthogonal to these maps.
+        basis : array, shape (d, S)
+            Orthonormal, of these maps.
         """
         candidates = self.places.candidates(self._shape)
         neighbours = self.places.neighbours
@@ -371,13 +378,14 @@ class SmoothRelease:
         target = shrunk(released)
 
         def fit(covariance: Callable[[LocalNoise], Array]) -> _Fit:
-            return _fit(matrix, others @ covariance(noise) @ others, usual)
+            return _fit(matrix, _without(covariance(noise), basis), usual)
 
-        mean = others @ self._closest[0][1].mean @ others
+        mean = _without(self._closest[0][1].mean, basis)
         for _ in range(_ROUNDS):
-            for _ in range(_STEPS):
+            for step in range(_STEPS):
+                if step:
+                    mean = fit(chosen).mean
                 noise = noise.adjusted(target, shrunk(neighbours.moments(mean)))
-                mean = fit(chosen).mean
             tried = [fit(each) for each in close]
             number = int(np.argmax([each.size for each in tried]))
             mean = tried[number].mean
@@ -389,3 +397,11 @@ def orthogonal_to(maps: Array) -> Array:
     """Return the projection orthogonal to maps of networks (d x S), d x d."""
     basis = np.linalg.qr(maps)[0]
     return np.asarray(np.eye(len(maps)) - basis @ basis.T)
+
+
+def _without(matrix: Array, basis: Array) -> Array:
+    """Return the part of a symmetric matrix (d x d) orthogonal to an orthonormal basis (d x S)."""
+    if not basis.shape[1]:
+        return matrix
+    half = matrix - basis @ (basis.T @ matrix)
+    return np.asarray(half - (half @ basis) @ basis.T)

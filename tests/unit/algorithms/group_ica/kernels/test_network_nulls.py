@@ -116,6 +116,19 @@ def test_draws_do_not_depend_on_the_signs_that_are_found(monkeypatch):
     assert drawn() == pytest.approx(once, rel=1e-12, abs=1e-14)
 
 
+def test_a_local_null_beside_networks_has_no_part_of_them():
+    matrix = mean_projector(np.zeros((SIZE, 0)), 1)
+    networks = np.random.default_rng(2).standard_normal((SIZE, 3))
+    null = SmoothRelease(matrix, SmoothPlaces(PLACES), 0.0, KEPT, PERSONS, VOLUMES).uneven(networks)
+    assert null is not None
+    assert np.abs(null.mean @ networks).max() < 1e-9
+    basis = np.linalg.qr(networks)[0]
+    others = smooth_null.beside(networks)
+    found = smooth_null._without(matrix, basis)
+    assert found == pytest.approx(others @ matrix @ others, abs=1e-14)
+    assert smooth_null._without(matrix, basis[:, :0]) is matrix
+
+
 def test_waves_of_fewer_dimensions_than_directions_have_strengths_from_nothing_to_one():
     found = smooth_null._expected_strengths(np.array([3.0, 1.0, *np.zeros(8)]), KEPT, VOLUMES)
     assert np.isfinite(found).all()
