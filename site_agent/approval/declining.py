@@ -38,7 +38,7 @@ def read_declined(folder: Path) -> dict[str, DeclinedStudy]:
         return {}
     except DAMAGED as error:
         raise ConfigurationError(
-            f"{path} is damaged; restore it from a backup, or remove it."
+            f"{path} is damaged. Restore it from a backup, or remove it."
         ) from error
 
 

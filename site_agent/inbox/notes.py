@@ -34,7 +34,7 @@ def read_notes(folder: Path) -> dict[str, Note]:
         return {}
     except DAMAGED as error:
         raise ConfigurationError(
-            f"{path} is damaged; restore it from a backup, or remove it."
+            f"{path} is damaged. Restore it from a backup, or remove it."
         ) from error
 
 

@@ -85,7 +85,7 @@ def test_what_is_not_a_name_is_asked_for_and_not_taken_from_the_table(tmp_path: 
     assert "needs --groups, --limits" in _sorted(refused("consortium", "new-study", study, *words))
     table.write_text(table.read_text().replace("\tsex", "\tclinic"))
     said = refused("consortium", "new-study", study, *words)
-    assert "Columns with two levels in the table: dx, clinic; say by --column" in said
+    assert "Columns with two levels in the table: dx, clinic. Say by --column" in said
     other = ("--algorithm", "ica", "--sites", SITES, "--detect", table)
     assert "got --algorithm ica" in refused("consortium", "new-study", study, *other)
     assert not study.exists()
@@ -173,7 +173,7 @@ def test_what_was_written_before_is_left(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     study.write_text("mine")
     said = refused("consortium", "new-study", study, *options("group_ica"))
-    assert "exists and is left as it is" in said
+    assert "exists already and is not changed" in said
     assert study.read_text() == "mine"
 
 
@@ -213,9 +213,9 @@ def test_answers_that_make_no_study_write_none(
 def test_pairs_are_two_values_and_drafts_are_named(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     said = refused("consortium", "new-study", study, *options("glm", groups="60"))
-    assert "--groups '60' is not two values" in said
+    assert "--groups: must be two values with a comma, got '60'" in said
     said = refused("consortium", "new-study", study, "--algorithm", "magic")
-    assert "No draft exists for 'magic', only for group_ica" in said
+    assert "--algorithm: must be one of group_ica" in said
 
 
 def test_text_stays_text_whatever_is_in_it(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_the_sites_of_a_roster_take_part_and_the_study_is_signed(tmp_path: Path)
     assert signed.study.sites == tuple(sorted(members.sites))
     other = tmp_path / "other.yaml"
     said = refused("consortium", "new-study", other, "--keys", place.files.keys)
-    assert "also give --roster" in said
+    assert "Add --roster" in said
     assert not other.exists()
 
 

@@ -109,7 +109,7 @@ def test_a_run_is_ended_by_its_coordinator_alone(tmp_path: Path) -> None:
         local.pump()
         local.ticks.now += 0.25
     assert f"{RUN} has ended: aborted" in local.said("north")
-    with pytest.raises(OutputError, match="is not a run on the exchange that can be resumed"):
+    with pytest.raises(OutputError, match="can't be resumed"):
         _claim(local, out, RUN)
     assert _claim(local, out) == "small-0002"
 

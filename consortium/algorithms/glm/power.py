@@ -31,6 +31,7 @@ from consortium.algorithms.glm.open_power import (
 )
 from consortium.algorithms.worth import POOLED
 from consortium.base.array import Array
+from consortium.base.formatting import begun
 from consortium.errors import StudyError
 from consortium.kernels.release_worth import worth_of
 
@@ -223,7 +224,7 @@ def why_hopeless_now(plan: Glm, learned: Learned, centring: Centring) -> str:
         remedy = "state analysis.norms" if plan.open is None else "name an open cohort"
         return (
             "the outcomes are so far from their norms, or limits, that neither location nor scale "
-            f"could be learned; {remedy} in the outcomes' unit"
+            f"could be learned. {begun(remedy)} in the outcomes' unit"
         )
     # The correlation of sites' levels with covariates is assumed, so it does not stop a study.
     adjustment = learned.adjustment
@@ -314,7 +315,7 @@ def why_hopeless(plan: Glm, found: Forecast) -> str:
         )
     if not reasons:
         return ""
-    return f"{' and '.join(reasons)}; {what_suffices(plan, found)}"
+    return f"{' and '.join(reasons)}. {begun(what_suffices(plan, found))}"
 
 
 def what_suffices(plan: Glm, found: Forecast) -> str:
