@@ -7,7 +7,7 @@ import numpy as np
 from consortium.algorithms.base import Array, Expectation
 from consortium.algorithms.subspace import ProjectorPlan
 from consortium.algorithms.worth import POOLED, worth_sentence, would_be_enough
-from consortium.base.formatting import begun, count, number
+from consortium.base.formatting import count, number
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import STRENGTHS
 from consortium.kernels.release_worth import Worth, worth_of_projectors
@@ -79,7 +79,7 @@ def _too_little(plan: ProjectorPlan) -> str:
     remedy = would_be_enough(plan.shape, lambda less: not ProjectorPlan(plan.asked, less).hopeless)
     return (
         f"the noise over {sum(plan.shape.units)} participants hides all networks of usual "
-        f"strength. {begun(remedy)}."
+        f"strength. {remedy}."
     )
 
 

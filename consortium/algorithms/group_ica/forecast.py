@@ -23,7 +23,7 @@ from consortium.algorithms.group_ica.result import YARDSTICK
 from consortium.algorithms.group_ica.separation import GroupRelease, separate_release
 from consortium.algorithms.subspace_forecast import subspace_worth, usual_worth
 from consortium.algorithms.worth import POOLED, would_be_enough
-from consortium.base.formatting import begun, count
+from consortium.base.formatting import count
 from consortium.errors import StudyError
 from consortium.kernels.noise_law import SymmetricNoise
 from consortium.kernels.projector_forecast import usual_projector
@@ -222,9 +222,9 @@ def _too_little(plan: GroupIca) -> str:
         return (
             f"the noise over {sum(plan.shape.units)} participants is too large to confirm a "
             f"network of the open cohort, so the study would add nothing to it. "
-            f"{begun(remedy)}. Set analysis.anyway to run it nevertheless."
+            f"{remedy}. Set analysis.anyway to run it nevertheless."
         )
     return (
         f"the noise over {sum(plan.shape.units)} participants hides nearly all networks that are "
-        f"usual. {begun(remedy)}. Set analysis.anyway to run it nevertheless."
+        f"usual. {remedy}. Set analysis.anyway to run it nevertheless."
     )

@@ -32,7 +32,7 @@ from consortium.algorithms.template_networks.parameters import TemplateNetworksP
 from consortium.algorithms.template_networks.result import make_result
 from consortium.algorithms.template_networks.site import mean_connectivity, mean_maps
 from consortium.algorithms.worth import would_be_enough
-from consortium.base.formatting import begun, count, number
+from consortium.base.formatting import count, number
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import MapExtent
 from consortium.privacy.bounds import Bound
@@ -284,7 +284,7 @@ class TemplateNetworks(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
         )
         return (
             f"the noise over {sum(self.shape.units)} participants hides how they differ from "
-            f"templates that agree with them by {AGREEMENT:g}. {begun(remedy)}. Set "
+            f"templates that agree with them by {AGREEMENT:g}. {remedy}. Set "
             "analysis.anyway to run it nevertheless."
         )
 

@@ -245,7 +245,7 @@ def test_keys_of_a_study() -> None:
         roster_keys(study, members().keys, "the roster")
     found = roster_keys(study, members().with_site("west", public(104)).keys, "the roster")
     assert found == {"north": public(101), "west": public(104), "centre": public(1)}
-    with pytest.raises(StudyError, match=".centre. is the coordinator.s own name"):
+    with pytest.raises(StudyError, match="'centre' is the coordinator's own name"):
         roster_keys(parse_study(text.replace("west", "centre")), members().keys, "the roster")
 
 
