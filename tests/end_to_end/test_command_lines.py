@@ -82,7 +82,7 @@ def test_the_keys_of_another_consortium_leave_a_good_signature_as_it_is(
     words = (files.study, "--roster", files.roster, "--keys", tmp_path / "other")
     said = refused("consortium", "sign", *words)
     assert "are not those of the consortium" in said
-    assert "name the right folder with --keys" in said
+    assert "Name the right folder with --keys" in said
     assert signature.read_bytes() == before
     signature.unlink()
     refused("consortium", "sign", *words)

@@ -128,7 +128,7 @@ def test_an_option_that_a_draft_does_not_use_is_refused(algorithm: str, tmp_path
 
 def _sorted(said: str) -> str:
     """What a new study needs, in the alphabet's order."""
-    needs = re.search(r"needs ([^;]*);", said)
+    needs = re.search(r"needs ([^.]*)\.", said)
     return f"needs {', '.join(sorted(needs[1].split(', ')))}" if needs else said
 
 
@@ -193,7 +193,7 @@ def test_what_no_option_says_is_asked_at_a_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"epsilon": "much"}, "--epsilon 'much' is not a number"),
+        ({"epsilon": "much"}, "--epsilon: must be a number, got 'much'"),
         ({"epsilon": "-1"}, "privacy.epsilon must be"),
         ({"sites": "a,a"}, "a site is named twice"),
         ({"colluding_sites": "4"}, "leave none of 4"),
@@ -292,7 +292,7 @@ def test_networks_that_were_found_are_compared_between_patients_and_controls(
 def test_without_a_runs_study_or_over_a_file_nothing_is_written(rest: Path, tmp_path: Path) -> None:
     study, maps = tmp_path / "patients.yaml", tmp_path / "patients-networks.nii.gz"
     words = ("new-study", study, "--algorithm", "glm", *COMPARED, "--components")
-    assert "is not an output folder of a run" in refused("consortium", *words, tmp_path / "none")
+    assert "must be the output folder of a run" in refused("consortium", *words, tmp_path / "none")
     maps.write_text("somebody's")
     assert "exists already" in refused("consortium", *words, rest)
     assert maps.read_text() == "somebody's"
