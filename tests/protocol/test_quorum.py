@@ -252,7 +252,7 @@ def test_the_output_of_a_run_that_was_given_up_may_be_taken_by_the_study_that_wa
     first = read_run(files.out)
     mended = parse_study(files.study.read_text().replace("epsilon: 8", "epsilon: 7"))
     exchange = files.open_exchange()
-    with pytest.raises(OutputError, match="has another study"):
+    with pytest.raises(OutputError, match="is the output folder of another study"):
         claim_run(files.out, mended, exchange, keys)
     assert read_run(files.out) == first
     centre.abort(SiteError("west is not there. Ask it."))
