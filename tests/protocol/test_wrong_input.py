@@ -261,7 +261,7 @@ ERRANDS: dict[str, tuple[Callable[[DemoFolders], object], type[ConsortiumError],
     "another study": (
         lambda p: _run_json(p, '{"run": "small-0001", "study": "y"}'),
         OutputError,
-        "has another study",
+        "is the output folder of another study",
     ),
     "output is a file": (lambda p: p.files.out.write_text(""), OutputError, "can't be written"),
 }
