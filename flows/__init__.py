@@ -30,7 +30,7 @@ def need_prefect() -> None:
     lacking = [name for name in ("prefect", "fastapi", "sqlalchemy") if find_spec(name) is None]
     if lacking:
         raise ConfigurationError(
-            f"This command goes through Prefect, and {' and '.join(lacking)} can't be found; "
-            "install a release's requirements-all.txt, or run 'pip install "
+            f"This command goes through Prefect, and {' and '.join(lacking)} can't be found. "
+            "Install a release's requirements-all.txt, or run 'pip install "
             '"cape-consortium[prefect]"\'.'
         )

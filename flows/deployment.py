@@ -112,7 +112,7 @@ def check_schedule(cron: str, timezone: str) -> CronSchedule:
         return schedule
     except CroniterBadDateError:
         raise ConfigurationError(
-            f"--cron {cron[:80]!r} names a day that never comes; correct the day or the month."
+            f"--cron {cron[:80]!r} names a day that never comes. Correct the day or the month."
         ) from None
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][0])
@@ -120,9 +120,9 @@ def check_schedule(cron: str, timezone: str) -> CronSchedule:
 
 
 def _unusable(field: str, given: str) -> ConfigurationError:
-    hint = {"cron": "write five fields such as '0 3 1 * *' for 3 o'clock on each month's first"}
-    remedy = hint.get(field, "write a name such as UTC or Europe/Berlin")
-    return ConfigurationError(f"--{field} {given[:80]!r} can't be used; {remedy}.")
+    hint = {"cron": "Write five fields such as '0 3 1 * *' for 3 o'clock on each month's first"}
+    remedy = hint.get(field, "Write a name such as UTC or Europe/Berlin")
+    return ConfigurationError(f"--{field} {given[:80]!r} can't be used. {remedy}.")
 
 
 def check_server() -> None:
@@ -132,7 +132,7 @@ def check_server() -> None:
     """
     if not os.environ.get("PREFECT_API_URL"):
         raise ConfigurationError(
-            "No Prefect server is named; start one with 'prefect server start' and set "
+            "No Prefect server is named. Start one with 'prefect server start' and set "
             "PREFECT_API_URL, for instance to http://127.0.0.1:4200/api."
         )
 

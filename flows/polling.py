@@ -94,7 +94,7 @@ class Service:
                     client.create_flow_run_from_deployment(self._deployment)
         except UNHEARD as error:
             raise ConfigurationError(
-                f"The Prefect server can't be used ({type(error).__name__}); check "
+                f"The Prefect server can't be used ({type(error).__name__}). Check "
                 "PREFECT_API_URL and that 'prefect server start' runs there."
             ) from error
         self.console.log(f"{self.study} is scheduled: {self.schedule.cron}", markup=False)

@@ -100,11 +100,11 @@ def _runner(name: str, options: dict[str, Any]) -> Any:
         return getattr(import_module(module), kind)(**options)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
-            f"site.yaml: field 'task_runner': {name} is not installed here ({error}); install the "
+            f"site.yaml: field 'task_runner': {name} is not installed here ({error}). Install the "
             "package with the agent, or choose threads."
         ) from error
     except TypeError as error:
         raise ConfigurationError(
-            f"site.yaml: field 'task_runner_options': {name} does not take them ({error}); see the "
+            f"site.yaml: field 'task_runner_options': {name} does not take them ({error}). See the "
             "runner's own documentation."
         ) from error

@@ -50,7 +50,7 @@ def agent_as_flow(site: str, work: Callable[[], None]) -> None:
     url = PREFECT_API_URL.value()
     if not url:
         raise ConfigurationError(
-            "site.yaml asks for a Prefect and none is named; set PREFECT_API_URL or prefect: false."
+            "site.yaml asks for a Prefect and none is named. Set PREFECT_API_URL or prefect: false."
         )
     # Not from the working directory, which may contain another package named flows.
     teller = subprocess.Popen(  # noqa: S603 - this very file

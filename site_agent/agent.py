@@ -215,7 +215,7 @@ class Agent:
             self._keep_security_log()
             self._keep_page()
         raise SiteError(
-            f"{self.config.name}: nothing to do for {idle:g} s; start the study at the "
+            f"{self.config.name}: nothing to do for {idle:g} s. Start the study at the "
             "centre, or look at its state with 'consortium status'."
         )
 

@@ -87,13 +87,13 @@ def check_there(source: Path, wanted: Iterable[str]) -> None:
     """Refuse a participant of the BIDS App who has no folder in the data set."""
     lacking = sorted({*wanted}.difference(labels_in(source)))
     if lacking:
-        raise DataError(f"{source} has no folder sub-{lacking[0]}; correct --participant-label.")
+        raise DataError(f"{source} has no folder sub-{lacking[0]}. Correct --participant-label.")
 
 
 def _check_begun(target: Path) -> None:
     begun = (target / "dataset_description.json").is_file()
     if target.exists() and not begun and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(f"{target} is not empty and has no networks; name another folder.")
+        raise DataError(f"{target} is not empty and has no networks. Name another folder.")
 
 
 def _not_named(wanted: Collection[str], labels: Sequence[str]) -> Iterable[SkippedPerson]:

@@ -45,7 +45,9 @@ class Alias(FrozenModel):
         values = [value for own in self.levels.values() for value in own]
         twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
-            raise FieldError("levels", f"'{twice[0]}' means two levels; let each value mean one")
+            raise FieldError(
+                "levels", f"each value must mean one level, and '{twice[0]}' means two"
+            )
         return self
 
 
@@ -124,7 +126,7 @@ class SiteConfig(FrozenModel):
         if self.memory is not None and _bytes_of(self.memory) < _LEAST_MEMORY:
             raise FieldError(
                 "memory",
-                "less than 100 MB is not enough for a participant's scan; give more, or none",
+                "less than 100 MB is not enough for a participant's scan. Give more, or none",
             )
         return self
 
@@ -134,7 +136,7 @@ class SiteConfig(FrozenModel):
         if cluster and self.engine_address is None:
             raise FieldError("engine_address", f"engine {self.engine} needs its cluster's address")
         if not cluster and self.engine_address is not None:
-            raise FieldError("engine_address", f"engine {self.engine} has none; name dask or ray")
+            raise FieldError("engine_address", f"engine {self.engine} has none. Name dask or ray")
         return self
 
     @property
@@ -166,7 +168,7 @@ class SiteConfig(FrozenModel):
         """
         if name == CENTRE:
             raise ConfigurationError(
-                f"'{CENTRE}' is the coordinator's own name; choose another with --name."
+                f"'{CENTRE}' is the coordinator's own name. Choose another with --name."
             )
         place = exchange if "://" in exchange else str(Path(exchange).resolve())
         try:
@@ -188,7 +190,7 @@ class SiteConfig(FrozenModel):
         """
         path = folder / CONFIG
         if not path.exists():
-            raise ConfigurationError(f"{path} can't be read; make it with 'site-agent init'.")
+            raise ConfigurationError(f"{path} can't be read. Make it with 'site-agent init'.")
         config = read_model(path, cls)
         place = config.exchange
         return config.model_copy(
@@ -211,7 +213,7 @@ class SiteConfig(FrozenModel):
         if shared and place.resolve().is_relative_to(shared):
             raise ConfigurationError(
                 f"{folder / CONFIG}: field 'cache': {place} is on the exchange, which others "
-                "read; name another folder."
+                "read. Name another folder."
             )
         return place
 

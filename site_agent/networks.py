@@ -78,7 +78,9 @@ def write_networks(
     signed = site.papers(study, roster).signed
     asked = signed.study
     if asked.features:
-        raise StudyError(f"{study} is about feature vectors; networks need series of images.")
+        raise StudyError(
+            f"{study}: networks require series of images, and this study has feature vectors."
+        )
     space = open_signed(signed).space
     values = normalized_templates(_templates(space, study, templates), templates or study)
     dataset = site.series(asked.data, space, asked.privacy.unit)
@@ -133,7 +135,7 @@ def _templates(space: Space, study: Path, own: Path | None) -> Templates:
         return _given(own, space)
     if space.templates is None:
         raise StudyError(
-            f"{study} names no templates; give --templates FILE, a 4-D NIfTI with a map for each "
+            f"{study} names no templates. Give --templates FILE, a 4-D NIfTI with a map for each "
             "network, or dense maps of CIFTI where the study is on a mesh."
         )
     return space.templates
@@ -144,7 +146,7 @@ def _names(dataset: SiteDataset, many: int) -> list[str]:
     short = [p for p, n in zip(dataset.people, dataset.lengths, strict=True) if n <= many]
     if short:
         raise DataError(
-            f"{short[0]} has no more volumes than there are templates ({many}); give fewer "
+            f"{short[0]} has no more volumes than there are templates ({many}). Give fewer "
             "templates, or leave the participant out."
         )
     names = [f"sub-{label(person)}" for person in dataset.people]
@@ -166,9 +168,9 @@ def check_target(target: Path, config: SiteConfig) -> None:
     """Raise DataError for a folder for networks that others read, or that is not empty."""
     place = target.resolve()
     if "://" not in config.exchange and place.is_relative_to(Path(config.exchange).resolve()):
-        raise DataError(f"{target} is on the exchange, which others read; name another folder.")
+        raise DataError(f"{target} is on the exchange, which others read. Name another folder.")
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise DataError(f"{target} is not empty; name a new folder.")
+        raise DataError(f"{target} is not empty. Name a new folder.")
 
 
 def normalized_templates(templates: Templates, file: Path) -> Array:
@@ -179,7 +181,7 @@ def normalized_templates(templates: Templates, file: Path) -> Array:
     values = np.asarray(templates.values, dtype=np.float64)
     values = values / column_norms(values)
     if np.linalg.matrix_rank(values) < values.shape[1]:
-        raise DataError(f"Templates of {file} depend on each other; remove the duplicates.")
+        raise DataError(f"Templates of {file} depend on each other. Remove the duplicates.")
     return np.asarray(values)
 
 
@@ -188,7 +190,7 @@ def _start(target: Path, study: Study, values: Array) -> None:
     file = target / "dataset_description.json"
     if file.exists() and json.loads(file.read_bytes()) != about:
         raise DataError(
-            f"{target} has networks by other templates, settings or versions; name another folder."
+            f"{target} has networks by other templates, settings or versions. Name another folder."
         )
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     target.chmod(0o700)  # also of an existing one

@@ -75,7 +75,7 @@ def study_file(output: Path) -> Path:
     path = output / EVIDENCE / "study" / "study.yaml"
     if not path.is_file():
         raise OutputError(
-            f"{output} is not an output folder of a run with its evidence; ask the coordinator "
+            f"{output} is not an output folder of a run with its evidence. Ask the coordinator "
             "for the whole folder."
         )
     return path
@@ -100,7 +100,7 @@ class FinishedRun:
         sites = self.plan.study.sites
         present = self.release.sites
         if site not in sites or sites.index(site) not in present:
-            raise StudyError(f"{site} took no part in the release of {self.run}; name another run.")
+            raise StudyError(f"{site} took no part in the release of {self.run}. Name another run.")
         units = self.plan.analysis.units_in(self.release)
         return round(units[present.index(sites.index(site))]), round(units.sum())
 
@@ -126,7 +126,7 @@ def read_finished(output: Path, signed: SignedStudy) -> FinishedRun:
     agreement = read_agreement(record, context)
     kept = next(Transcript(output / TRANSCRIPT).rounds(), None)
     if kept is None:
-        raise OutputError(f"{output} has no release; ask the coordinator for the whole folder.")
+        raise OutputError(f"{output} has no release. Ask the coordinator for the whole folder.")
     mechanism = read_round(record, agreement, kept).stage.mechanism
     values = mechanism.lattice.decode(kept.ring)
     plan = agreement.plan
@@ -140,7 +140,7 @@ def _run(output: Path) -> str:
         return str(json.loads((output / RUN).read_text(encoding="utf-8"))["run"])
     except (OSError, *DAMAGED) as error:
         raise OutputError(
-            f"{output / RUN} can't be read; ask the coordinator for the whole folder."
+            f"{output / RUN} can't be read. Ask the coordinator for the whole folder."
         ) from error
 
 
@@ -178,7 +178,7 @@ def write_posterior(
     site = SiteFolder.open(folder)
     check_target(target, site.config)
     if target.resolve().is_relative_to(output.resolve()):
-        raise DataError(f"{target} is in the published folder; name another folder.")
+        raise DataError(f"{target} is in the published folder. Name another folder.")
     signed = site.papers(study_file(output), roster).signed
     if signed.study.algorithm != "group_ica":
         raise StudyError(

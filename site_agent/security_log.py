@@ -112,7 +112,7 @@ class SecurityLog:
                 os.close(handle)
         except OSError as error:
             raise OutputError(
-                f"{self.target}: the security log can't be written ({error.strerror}); correct "
+                f"{self.target}: the security log can't be written ({error.strerror}). Correct "
                 "security_log in site.yaml, or start the log."
             ) from error
 

@@ -110,7 +110,7 @@ def write_zscores(
     site = SiteFolder.open(folder)
     check_target(target, site.config)
     if target.resolve().is_relative_to(source.resolve()):
-        raise DataError(f"{target} is in the published folder; name another folder.")
+        raise DataError(f"{target} is in the published folder. Name another folder.")
     file = source if source.is_file() else study_file(source)
     signed = site.papers(file, roster).signed
     study = signed.study

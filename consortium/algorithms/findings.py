@@ -99,12 +99,12 @@ class ImageSet:
         many = self.values.shape[1] if self.values.ndim == 2 else -1
         if len(self.labels) != many:
             raise ValueError(
-                f"{len(self.labels)} labels don't fit values of shape {self.values.shape}; give "
+                f"{len(self.labels)} labels don't fit values of shape {self.values.shape}. Give "
                 "D x K values with a label for each of K maps"
             )
         for name, given in (("found", self.found), ("accuracy", self.accuracy)):
             if given and len(given) != many:
-                raise ValueError(f"{name} has {len(given)} entries for {many} maps; correct it")
+                raise ValueError(f"{name} has {len(given)} entries for {many} maps. Correct it")
 
     def is_found(self, number: int) -> bool:
         """Return whether map ``number``, counted from 0, exceeds its noise."""

@@ -13,6 +13,7 @@ from scipy.linalg import null_space, orth
 
 from consortium.algorithms.open_cohort import OpenCohort, OpenTable
 from consortium.base.array import Array
+from consortium.base.formatting import begun
 from consortium.errors import StudyError
 from consortium.kernels.projector_forecast import MapExtent
 from consortium.kernels.smooth_basis import SmoothBasis
@@ -277,7 +278,8 @@ class Shape:
         found = self.view_slice(name, field)
         if found.stop - found.start != 1:
             raise StudyError(
-                f"field '{field}': view '{name}' has {found.stop - found.start} entries; {remedy}."
+                f"field '{field}': view '{name}' has {found.stop - found.start} entries. "
+                f"{begun(remedy)}."
             )
         return int(found.start)
 

@@ -69,7 +69,7 @@ def sentences(plan: ProjectorPlan) -> tuple[str, ...]:
     elif lost := kept - len(seen):
         lines.append(
             f"Warning: {count(lost, 'direction')} {'is' if lost == 1 else 'are'} likely to be "
-            "lost in the noise; more participants, a larger epsilon or a longer cutoff would show "
+            "lost in the noise. More participants, a larger epsilon or a longer cutoff would show "
             "more."
         )
     return (*lines, *filter(None, [usual_worth(plan)]))
@@ -79,7 +79,7 @@ def _too_little(plan: ProjectorPlan) -> str:
     remedy = would_be_enough(plan.shape, lambda less: not ProjectorPlan(plan.asked, less).hopeless)
     return (
         f"the noise over {sum(plan.shape.units)} participants hides all networks of usual "
-        f"strength; {remedy}."
+        f"strength. {remedy}."
     )
 
 

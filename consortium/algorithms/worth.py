@@ -56,9 +56,9 @@ def would_be_enough(shape: Shape, sees: Callable[[Shape], bool], purpose: str = 
 
     steps = bisect_left(range(_MOST_STEPS), True, lo=1, key=is_enough)
     if steps == _MOST_STEPS:
-        return "bring many more participants or a larger epsilon"
+        return "Bring many more participants or a larger epsilon"
     factor = _STEP**steps
     return (
-        f"about {math.ceil(sum(shape.units) * factor):,} participants would be enough"
+        f"About {math.ceil(sum(shape.units) * factor):,} participants would be enough"
         f"{f' {purpose}' if purpose else ''}, or an epsilon about {factor:.1f} times as large"
     )

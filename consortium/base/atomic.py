@@ -67,7 +67,7 @@ def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> Path:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{path} can't be written ({error.strerror}); check disk space and rights."
+            f"{path} can't be written ({error.strerror}). Check disk space and rights."
         ) from error
     return path
 
@@ -93,5 +93,5 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{folder} can't be made ({error.strerror}); choose another folder."
+            f"{folder} can't be made ({error.strerror}). Choose another folder."
         ) from error

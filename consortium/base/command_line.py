@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from consortium import __version__
+from consortium.base.formatting import begun
 from consortium.base.printable import make_printable
 from consortium.base.stopping import ended_by_signals
 from consortium.errors import ConfigurationError, ConsortiumError
@@ -69,11 +70,9 @@ class Terminal:
         states the remedy for the latter.
         """
         if not sys.stdin.isatty():
-            raise ConfigurationError(
-                f"This is not a terminal, so no question can be asked; {without}."
-            )
+            raise ConfigurationError(f"A terminal is required for this question. {begun(without)}.")
         if not typer.confirm(question):
-            raise ConfigurationError("Nothing was done; the answer was no.")
+            raise ConfigurationError("Nothing was done, because the answer was no.")
 
     def print_json(self, content: object) -> None:
         """Print JSON, also if the program was asked to be quiet."""

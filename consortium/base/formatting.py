@@ -66,3 +66,8 @@ def said_together(sentences: Mapping[str, str]) -> list[str]:
         f"{own[0]} {rest}" if len(own) == 1 else f"{', '.join(own)}: each {rest}"
         for rest, own in sites.items()
     ]
+
+
+def begun(text: str) -> str:
+    """Return a text with a capital first letter, as the begin of a sentence."""
+    return text[:1].upper() + text[1:]

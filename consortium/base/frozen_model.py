@@ -161,9 +161,9 @@ def first_problem(
     if kind == "extra_forbidden":
         *above, name = problem["loc"]
         like = did_you_mean(str(name)[:_MOST_NAME], field_names(model, above, parts or {}))
-        return f"field '{field[:_MOST_NAME]}' is unknown; remove it or correct its name.{like}"
+        return f"field '{field[:_MOST_NAME]}' is unknown. Remove it or correct its name.{like}"
     if kind == "missing":
-        return f"field '{field}' is missing; add it."
+        return f"field '{field}' is missing. Add it."
     if text := _own_words(problem):
         return f"field '{field}': {text}." if field else f"{text}."
     given = "" if secret else f", got {given_value(problem['input'])}"
@@ -211,9 +211,9 @@ def _own_words(problem: _Problem) -> str:
     if problem["type"] == "union_tag_invalid":
         context = problem["ctx"]
         key = context["discriminator"].strip("'")
-        return f"{key} '{context['tag']}' is not known; choose one of {context['expected_tags']}"
+        return f"{key} '{context['tag']}' is not known. Choose one of {context['expected_tags']}"
     if problem["type"] == "union_tag_not_found":
-        return f"{problem['ctx']['discriminator']} is missing; add it"
+        return f"{problem['ctx']['discriminator']} is missing. Add it"
     if problem["type"] == "value_error":
         cause = problem["ctx"]["error"]
         return cause.sentence if isinstance(cause, FieldError) else str(cause)

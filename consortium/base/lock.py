@@ -78,7 +78,7 @@ def _lock(folder: Path, who: str, name: str) -> IO[str]:
     lock = _open_lock(folder, name)
     if not _is_locked(lock):
         lock.close()
-        raise OutputError(f"{folder} is in use by another {who}; wait for it to end.")
+        raise OutputError(f"{folder} is in use by another {who}. Wait for it to end.")
     return lock
 
 
@@ -88,7 +88,7 @@ def _open_lock(folder: Path, name: str) -> IO[str]:
         return (work_folder(folder) / name).open("w")
     except OSError as error:
         raise OutputError(
-            f"{folder} can't be written ({error.strerror}); check its rights, or choose another."
+            f"{folder} can't be written ({error.strerror}). Check its rights, or choose another."
         ) from error
 
 

@@ -29,11 +29,11 @@ def read_model(path: Path, model: type[_Model]) -> _Model:
         line = error.line if isinstance(error, PlainYamlError) else None
         place = "" if line is None else f", line {line}"
         raise ConfigurationError(
-            f"{path}{place} can't be read as plain YAML; correct its syntax, write each field "
+            f"{path}{place} can't be read as plain YAML. Correct its syntax, write each field "
             "once, use neither aliases nor tags, and keep it to a page."
         ) from error
     if not isinstance(values, dict | None):
-        raise ConfigurationError(f"{path} has no fields; write it as 'name: value' lines.")
+        raise ConfigurationError(f"{path} has no fields. Write it as 'name: value' lines.")
     try:
         return model.model_validate(values or {})
     except ValidationError as error:

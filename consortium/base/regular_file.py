@@ -22,7 +22,7 @@ def regular(path: Path) -> Path:
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise DataError(
-            f"{path} is not a regular file, and is not opened; put the data's own file there."
+            f"{path} is not a regular file, and is not opened. Put the data's own file there."
         )
     return path
 
@@ -34,7 +34,7 @@ def text_of(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
     can't be read.
     """
     if regular(path).stat().st_size > most:
-        raise DataError(f"{path} has more than {most:,} bytes; give one that describes its data.")
+        raise DataError(f"{path} has more than {most:,} bytes. Give one that describes its data.")
     return path.read_text(encoding="utf-8-sig", errors=errors)
 
 

@@ -20,4 +20,4 @@ def read_rows(path: Path) -> list[dict[str, str]]:
             header, *rows = csv.reader(file, delimiter="\t")
             return [dict(zip(header, row, strict=True)) for row in rows]
     except (csv.Error, ValueError) as error:  # no line, or one of another width
-        raise OutputError(f"{path} is damaged; ask for the run's folder again.") from error
+        raise OutputError(f"{path} is damaged. Ask for the run's folder again.") from error

@@ -119,7 +119,7 @@ def write_reminders(
 def _reminder(
     signed: SignedStudy, study_file: Path, awaited: SiteApproval, template: Path | None
 ) -> bytes:
-    state = awaited.reason.partition("; ask")[0].rstrip(".")  # without the coordinator's next step
+    state = awaited.reason.partition(". Ask")[0].rstrip(".")  # without the coordinator's next step
     fields: Mapping[str, object] = {
         "site": awaited.site,
         "study": signed.study.study,

@@ -117,7 +117,7 @@ def show_approvals(study: Study, approvals: Sequence[SiteApproval], out: Console
 
 def show_status(standing: RunStatus, out: Console) -> None:
     """Print the present wait of a run, site by site."""
-    idle = "not running" if standing.ended else "not running; start it with 'consortium run'"
+    idle = "not running" if standing.ended else "not running. Start it with 'consortium run'"
     centre = "at work" if standing.running else idle
     out.print(f"{standing.run}: {standing.step}; the centre is {centre}.", soft_wrap=True)
     counted = any(site.count for site in standing.sites)

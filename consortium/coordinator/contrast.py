@@ -169,8 +169,8 @@ def _directions(released: ReleasedCoefficients, expressions: Sequence[str]) -> A
     rank = int(np.count_nonzero(sizes > _LEAST_ANGLE))
     if rank < len(weights):
         raise StudyError(
-            f"{', '.join(expressions)} are {rank} independent comparisons and not {len(weights)}; "
-            "leave out those that follow from the others."
+            f"The contrasts must be independent, and only {rank} of {len(weights)} are: "
+            f"{', '.join(expressions)}. Leave out those that follow from the others."
         )
     return np.asarray(found)
 
@@ -182,8 +182,8 @@ def _told_apart(released: ReleasedCoefficients, covariances: Array) -> Array:
     if len(without):
         view, entry = released.labels[without[0]]
         raise StudyError(
-            f"A combination has no error for '{entry}' of view '{view}', so nothing can be "
-            "tested; ask for fewer at once."
+            f"A combination has no standard error for '{entry}' of view '{view}', so it can't be "
+            "tested. Test fewer contrasts at once."
         )
     return covariances
 
@@ -207,21 +207,23 @@ def _weights(released: ReleasedCoefficients, expression: str) -> Array:
         match = _TERM.fullmatch(term)
         if match is None:
             raise StudyError(
-                f"'{expression}' is not a sum of columns or levels; write it as patients - "
+                f"'{expression}' is not a sum of columns or levels. Write it as patients - "
                 "controls, with spaces around + and -."
             )
         if match["name"] not in released.names:
             known = ", ".join(sorted(released.names))
-            raise StudyError(f"There is no '{match['name']}' in the study; there are {known}.")
+            raise StudyError(
+                f"contrast: a name must be one of {known}, got '{match['name']}'. Correct it."
+            )
         if match["name"] in released.shared and len(parts) > 1:
             level = f"{released.shared[match['name']]}={match['name']}"
             raise StudyError(
-                f"'{match['name']}' is the name of a coefficient and of a level; write '{level}' "
+                f"'{match['name']}' is the name of a coefficient and of a level. Write '{level}' "
                 "for the level. Ask for the coefficient by itself."
             )
         place = released.names[match["name"]]
         if place is not None:
             weights[place] += float(match["factor"] or 1) * (1 if sign == "+" else -1)
     if not weights.any():
-        raise StudyError(f"'{expression}' compares nothing with nothing; name two that differ.")
+        raise StudyError(f"The contrast '{expression}' is zero. Compare two different levels.")
     return weights

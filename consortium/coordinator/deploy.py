@@ -44,7 +44,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _NUMBER = re.compile(r"[0-9]{4}")
 _REPORT = "privacy_report.json"
 _UNSCHEDULED = (
-    "no date of the schedule belongs to this run; start 'consortium deploy' with --on-demand to "
+    "no date of the schedule belongs to this run. Start 'consortium deploy' with --on-demand to "
     "allow runs that are ordered on the server."
 )
 
@@ -136,19 +136,21 @@ def load_scheduled(folder: Path, study: str) -> ScheduledStudy:
     """
     if not _NAME.fullmatch(study):
         raise ConfigurationError(
-            f"{study[:80]!r} can't name a study; use lower-case letters, digits and hyphens."
+            f"A study's name must have only lower-case letters, digits and hyphens, got "
+            f"{study[:80]!r}. Correct it."
         )
     path = _path(folder, study)
     try:
         record = ScheduledStudy.model_validate(read_yaml(path))
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"No study '{study}' is scheduled on this machine; see 'consortium deploy'."
+            f"The study '{study}' is not scheduled on this machine. Schedule it with "
+            "'consortium deploy'."
         ) from error
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path} is damaged; deploy the study again.") from error
+        raise ConfigurationError(f"{path} is damaged. Deploy the study again.") from error
     if record.name != study:
-        raise ConfigurationError(f"{path} is of another study; deploy '{study}' again.")
+        raise ConfigurationError(f"{path} is of another study. Deploy '{study}' again.")
     return record
 
 
@@ -209,8 +211,8 @@ def _signed(record: ScheduledStudy) -> SignedStudy:
     signed = read_signed(record.study, read_roster(record.roster))
     if signed.study.study != record.name:
         raise ConfigurationError(
-            f"{record.study} is now the study '{signed.study.study}', not '{record.name}'; "
-            "deploy it under its new name."
+            f"{record.study} is now the study '{signed.study.study}', not '{record.name}'. "
+            "Deploy it under its new name."
         )
     return signed
 
@@ -221,7 +223,7 @@ def _numbered(folder: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise OutputError(f"{folder} can't be read ({error.strerror}); check --out.") from error
+        raise OutputError(f"{folder} can't be read ({error.strerror}). Check --out.") from error
 
 
 def _path(folder: Path, study: str) -> Path:

@@ -235,7 +235,7 @@ def design_studies(
     units = {each.study.privacy.unit for each in assumed}
     if len(units) > 1:
         raise StudyError(
-            "The studies protect different units, whose accounts are kept apart; design those of "
+            "The studies protect different units, whose accounts are kept apart. Design those of "
             "one unit together."
         )
     designs = tuple(design(each) for each in assumed)

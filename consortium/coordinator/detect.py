@@ -44,7 +44,7 @@ class Detected:
         if len(wanted) != 1:
             found = ", ".join(wanted) or "none"
             raise StudyError(
-                f"Columns with two levels in the table: {found}; say by --column which has the "
+                f"Columns with two levels in the table: {found}. Say by --column which has the "
                 "groups, and by --levels which two."
             )
         return {"column": wanted[0], **self.of(wanted[0])}

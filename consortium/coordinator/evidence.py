@@ -122,7 +122,7 @@ def keep_messages(folder: Path, releases: Releases, plan: Plan, rounds: int) -> 
             if file.endswith(f"/{QUERY}"):
                 _keep_arrays(place, mail, mail.own(name, data, QUERY, int(file.split("/")[0])))
         elif not file.endswith(f"/{messages.UNMASK}"):  # a round without masks has no request
-            raise ExchangeError(f"{name} is gone; have the exchange's owner put it back.")
+            raise ExchangeError(f"{name} is gone. Have the exchange's owner put it back.")
     keep_attestations(folder, releases, rounds)
     write_json(place / kept.PLAN, plan_record(plan))
 
@@ -133,7 +133,7 @@ def _keep_arrays(place: Path, mail: Mailbox, query: bytes) -> None:
     def fetch(digest: str, size: int) -> bytes:
         data = mail.get(names.array(digest), size)
         if data is None:
-            raise ExchangeError(f"{names.array(digest)} is gone; have the owner put it back.")
+            raise ExchangeError(f"{names.array(digest)} is gone. Have the owner put it back.")
         path = place / kept.PUBLIC / digest
         if not path.exists():
             write_bytes(path, data)
@@ -180,4 +180,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise OutputError(f"{path} can't be read ({error.strerror}); check its rights.") from error
+        raise OutputError(f"{path} can't be read ({error.strerror}). Check its rights.") from error

@@ -36,7 +36,7 @@ class Found:
         if self.added:
             lines.append(f"Added the attestations of {', '.join(self.added)}.")
         if self.missing:
-            lines.append(f"No attestation of {', '.join(self.missing)}; ask them to start again.")
+            lines.append(f"No attestation of {', '.join(self.missing)}. Ask them to start again.")
         return lines or ["The folder already has the attestations of all sites."]
 
 

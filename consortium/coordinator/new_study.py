@@ -146,11 +146,11 @@ def new_study(
         Asks for missing answers. Without it defaults are used, and one without default is an error.
     """
     if path.exists():
-        raise StudyError(f"{path} exists and is left as it is; choose another name for the study.")
+        raise StudyError(f"{path} exists already and is not changed. Choose another file name.")
     if algorithm not in DRAFTS:
         raise StudyError(
-            f"No draft exists for {algorithm[:40]!r}, only for {', '.join(DRAFTS)}; start from a "
-            "file of configs/ for another analysis."
+            f"--algorithm: must be one of {', '.join(DRAFTS)}, got {algorithm[:40]!r}. For another "
+            "analysis copy a file of configs/."
         )
     _check_used(algorithm, given)
     first = given.get("components") if algorithm == "glm" else None
@@ -174,13 +174,13 @@ def _of_networks(
     found = folder / EVIDENCE / STUDY_FOLDER / STUDY_FILE
     if not found.is_file():
         raise StudyError(
-            f"{folder} is not an output folder of a run: {found} is missing; name one."
+            f"{folder} must be the output folder of a run, and {found} is missing. Name another."
         )
     first = read_study(found)
     if first.data.mesh:
         raise StudyError(
             f"{folder} has networks on the mesh {first.data.mesh}, whose strength can't be "
-            "measured yet; name the output folder of a run in voxels."
+            "measured yet. Name the output folder of a run in voxels."
         )
     answers = {**given, "sites": given.get("sites") or ",".join(first.sites)}
     maps = path.with_name(f"{path.stem}-networks.nii.gz")
@@ -237,7 +237,7 @@ def _answers(algorithm: str, given: Mapping[str, str | None], ask: Ask | None) -
     answers["title"] = answers["title"] or answers["name"]
     missing = [option_name(name) for name, said in answers.items() if not said]
     if missing:
-        raise StudyError(f"The new study needs {', '.join(missing)}; state them.")
+        raise StudyError(f"The new study needs {', '.join(missing)}. State them.")
     return _with_tables(answers)
 
 
@@ -286,12 +286,12 @@ def _read(name: str, said: str) -> Any:
         value = QUESTIONS[name].read(said)
     except ValueError as error:
         raise StudyError(
-            f"{option_name(name)} {said[:40]!r} is not a number; correct it."
+            f"{option_name(name)}: must be a number, got {said[:40]!r}. Correct it."
         ) from error
     pairs = ("levels", "groups", "limits")
     if name in pairs and len(value) != 2:
         raise StudyError(
-            f"{option_name(name)} {said[:40]!r} is not two values with a comma; correct it."
+            f"{option_name(name)}: must be two values with a comma, got {said[:40]!r}. Correct it."
         )
     return value
 

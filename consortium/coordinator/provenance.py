@@ -62,8 +62,8 @@ def read_provenance(folder: Path, sites: Path | None, verdict: Verdict) -> Prove
     run = as_contradiction(lambda: read_run(folder), "run.json")
     if run is None or not study_file.exists():
         raise ConfigurationError(
-            f"{folder} is not an output folder of a run with its evidence, so nothing can be "
-            "shown; ask the coordinator for the whole folder."
+            f"{folder} must be the output folder of a run with its evidence, and it is not. Ask "
+            "the coordinator for the whole folder."
         )
     verdict.run = run.run
 
@@ -95,7 +95,7 @@ def _compare_keys(
     if sites is None:
         verdict.add(
             evidence_path(names.ANNOUNCED),
-            "the names of hospitals, and their keys, are confirmed only by the coordinator; give "
+            "the names of hospitals, and their keys, are confirmed only by the coordinator. Give "
             "the fingerprints that they publish themselves with --sites.",
         )
         return
@@ -118,7 +118,7 @@ def fingerprints(path: Path) -> dict[str, str]:
         return {str(name): str(value) for name, value in dict(content).items()}
     except (OSError, ValueError, TypeError) as error:
         raise ConfigurationError(
-            f"{path} can't be read; write one line a site, 'name: fingerprint'."
+            f"{path} can't be read. Write one line a site, 'name: fingerprint'."
         ) from error
 
 

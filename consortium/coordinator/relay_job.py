@@ -52,7 +52,7 @@ def write_relay_job(study: Study, platform: Platform, how: Carriage, output: Pat
         from cape_relay import RelayError, job
     except ImportError as error:
         raise ConfigurationError(
-            "A job for a platform needs cape-relay; run 'pip install \"cape-consortium[relay]\"'."
+            "A job for a platform needs cape-relay. Run 'pip install \"cape-consortium[relay]\"'."
         ) from error
     clients = how.clients or study.sites
     name = study.study

@@ -169,7 +169,7 @@ class Remake:
         elif _DRAWN.findall(first) != _DRAWN.findall(second):
             self.verdict.leave_open(
                 name,
-                "has pictures that can't be drawn again here; look at "
+                "has pictures that can't be drawn again here. Look at "
                 "the maps, which are compared.",
             )
 

@@ -72,7 +72,7 @@ def run_study(files: RunFiles, clock: Clock, console: Console) -> PrivacyReport:
     identity = load_identity(files.keys)
     if keys["centre"] != identity.public:
         raise StudyError(
-            f"{files.roster}: the centre's key is not the one in {files.keys}; correct the "
+            f"{files.roster}: the centre's key is not the one in {files.keys}. Correct the "
             "roster or name the right folder with --keys."
         )
     opened = open_signed(signed)

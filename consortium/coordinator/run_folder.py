@@ -77,7 +77,7 @@ def claim_run(
         if not _given_up(exchange, known.run, keys):
             if known.study != study.digest:
                 raise OutputError(
-                    f"{folder} has another study; choose another output folder with --out."
+                    f"{folder} is the output folder of another study. Choose another with --out."
                 )
             return known
         archive = folder / "transcript"
@@ -93,7 +93,7 @@ def _check_lost(folder: Path, known: RunRecord | None, run: str) -> None:
     """Require that a folder is free for a run whose own folder is lost."""
     if known is not None:
         raise OutputError(
-            f"{folder} has the run {known.run}; choose a new output folder for {run} with --out."
+            f"{folder} contains the run {known.run}. Choose a new folder for {run} with --out."
         )
 
 
@@ -102,11 +102,12 @@ def _check_announced(exchange: Exchange, run: str, study: Study, keys: Mapping[s
     announced = read_announced(exchange, run, keys)
     if announced is None or _given_up(exchange, run, keys):
         raise OutputError(
-            f"{run} is not a run on the exchange that can be resumed; see 'consortium status'."
+            f"{run} can't be resumed: the exchange has no such run of this study that is open. "
+            "See 'consortium status'."
         )
     if announced.get("study") != study.model_dump(mode="json"):
         raise StudyError(
-            f"{run} is of another version of the study '{study.study}'; give the study file and "
+            f"{run} is of another version of the study '{study.study}'. Give the study file and "
             "the roster with which it was opened, or end it with 'consortium end'."
         )
 
@@ -117,7 +118,7 @@ def _put_aside(archive: Path, place: Path) -> None:
         archive.replace(place)
     except OSError as error:
         raise OutputError(
-            f"{archive} can't be moved to {place} ({error.strerror}); choose another output folder."
+            f"{archive} can't be moved to {place} ({error.strerror}). Choose another output folder."
         ) from error
 
 
@@ -146,7 +147,7 @@ def read_run(folder: Path) -> RunRecord | None:
             raise ValueError(record.run)
         return record
     except DAMAGED as error:
-        raise OutputError(f"{path} is damaged; choose another output folder.") from error
+        raise OutputError(f"{path} is damaged. Choose another output folder.") from error
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ def read_counts(folder: Path) -> dict[str, SiteCount]:
     except FileNotFoundError:
         return {}
     except DAMAGED as error:
-        raise OutputError(f"{path} is damaged; remove it.") from error
+        raise OutputError(f"{path} is damaged. Remove it.") from error
 
 
 def _step(exchange: Exchange, run: str, present: list[str]) -> tuple[str, str]:

@@ -30,7 +30,7 @@ def simulate_study(
     study = read_study(study_path)
     missing = [site for site in study.sites if site not in folders]
     if missing:
-        raise StudyError(f"{missing[0]}: no data set; add --data {missing[0]}=FOLDER.")
+        raise StudyError(f"{missing[0]}: a data set is required. Add --data {missing[0]}=FOLDER.")
     opened = open_study(study, study_path.parent)
     legend = read_legend(opened)
     make_folder(work_folder(out))

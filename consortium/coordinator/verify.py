@@ -222,7 +222,7 @@ class Checkup:
             "has: its agreement with the sites' contributions depends on the centre's "
             "word. Studies with privacy.boost: exact or verification.open: true can be "
             "shown",
-            "summed": "too few sites attest that they added it again; fetch the messages with "
+            "summed": "too few sites attest that they added it again. Fetch the messages with "
             "--exchange",
         }
         for kind, numbers in kinds.items():
@@ -254,7 +254,7 @@ def computed_elsewhere(platform: Mapping[str, str]) -> str:
     if dict(platform) == dict(own_platform()):
         return ""
     at = ", ".join(f"{name} {value}" for name, value in sorted(platform.items()) if value)
-    return f"on this machine; check it where it was computed ({at})"
+    return f"on this machine. Check it where it was computed ({at})"
 
 
 def _is_hidden(name: str) -> bool:

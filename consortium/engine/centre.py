@@ -195,7 +195,7 @@ class Centre:
         for site in context.study.sites:
             if decode_note(self._hub.setup.notes[site], site).grid != context.grid:
                 raise StudyError(
-                    f"{site} has another mask or space than the centre; give every site the same "
+                    f"{site} has another mask or space than the centre. Give every site the same "
                     "study folder and version."
                 )
         plan = make_plan(context.study, nominal_shape(context.study, context.extent), agreed=True)
@@ -217,14 +217,14 @@ class Centre:
             or not minimum <= len(present) == len(stored.survivors)
         ):
             raise ProtocolError(
-                f"Round {stored.number} of the transcript belongs to another study; "
-                "choose another output folder."
+                f"Round {stored.number} of the transcript belongs to another study. "
+                "Choose another output folder."
             )
 
     @property
     def _open_session(self) -> Session:
         if self.session is None:
-            raise ProtocolError("The run is not open yet; open it first.")
+            raise ProtocolError("The run is not open yet. Open it first.")
         return self.session
 
     # -- one round ------------------------------------------------------------------------
@@ -323,7 +323,7 @@ class Centre:
         """Announce to the sites that the run is complete, and return the result."""
         result = self._open_session.result
         if result is None:
-            raise ProtocolError("The analysis is not finished; run its remaining rounds first.")
+            raise ProtocolError("The analysis is not finished. Run its remaining rounds first.")
         self._close()
         self._mail.post(self._names.end(), END, 0, end_notice())
         return result

@@ -167,7 +167,7 @@ class WaitFile:
             self._path.unlink(missing_ok=True)
         except OSError as error:
             raise OutputError(
-                f"{self._path} can't be removed ({error.strerror}); check the folder's rights."
+                f"{self._path} can't be removed ({error.strerror}). Check the folder's rights."
             ) from error
 
 
@@ -187,4 +187,4 @@ def read_waiting(folder: Path) -> Waiting | None:
     except FileNotFoundError:
         return None
     except DAMAGED as error:
-        raise OutputError(f"{path} is damaged; remove it.") from error
+        raise OutputError(f"{path} is damaged. Remove it.") from error

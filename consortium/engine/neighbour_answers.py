@@ -60,10 +60,10 @@ def read_broadcast(body: bytes, context: bytes, mechanism: Mechanism, site: int)
     try:
         said = msgspec.msgpack.decode(body, type=Broadcast)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError("A broadcast can't be read; update the site that sent it.") from error
+        raise ProtocolError("A broadcast can't be read. Update the site that sent it.") from error
     if said.context != context:
         raise ProtocolError(
-            "A broadcast answers another question than this site was asked; ask the coordinator "
+            "A broadcast answers another question than this site was asked. Ask the coordinator "
             "why sites are asked differently."
         )
     lattice = mechanism.lattice

@@ -57,7 +57,7 @@ def decode_note(data: bytes, site: str) -> SiteNote:
     try:
         return msgspec.msgpack.decode(data, type=SiteNote)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError(f"The note of {site} can't be read; update that site.") from error
+        raise ProtocolError(f"The note of {site} can't be read. Update that site.") from error
 
 
 def encode_query(query: Query) -> tuple[bytes, dict[str, bytes]]:
@@ -105,7 +105,7 @@ def decode_query(data: bytes, fetch: Callable[[str, int], bytes]) -> Query:
         size = _size(value.shape)
         content = value.data if isinstance(value, _Array) else fetch(value.digest, size)
         if isinstance(value, _Named) and hashlib.sha256(content).hexdigest() != value.digest:
-            raise ProtocolError(f"The query's array '{name}' is not the one named; discard it.")
+            raise ProtocolError(f"The query's array '{name}' is not the one named. Discard it.")
         arguments[name] = _array(content, value.shape, name)
     return Query(body.stage, body.statistic, arguments)
 
@@ -120,7 +120,7 @@ def _decode(data: bytes) -> _Query:
     try:
         return msgspec.msgpack.decode(data, type=_Query)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError("A query can't be read; update the site or the centre.") from error
+        raise ProtocolError("A query can't be read. Update the site or the centre.") from error
 
 
 def _size(shape: tuple[int, ...]) -> int:
@@ -130,17 +130,17 @@ def _size(shape: tuple[int, ...]) -> int:
 def _sound_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     size = 8 * math.prod(shape[:3])
     if len(shape) > 3 or min(shape, default=1) < 1 or size > MOST_ARRAY:
-        raise ProtocolError(f"A query's array can't have the shape {shape[:4]}; discard it.")
+        raise ProtocolError(f"A query's array can't have the shape {shape[:4]}. Discard it.")
     return shape
 
 
 def _array(content: bytes, shape: tuple[int, ...], name: str) -> Array:
     if len(content) != _size(shape):
-        raise ProtocolError(f"The query's array '{name}' has the wrong length; discard it.")
+        raise ProtocolError(f"The query's array '{name}' has the wrong length. Discard it.")
     array: Array = np.frombuffer(content, dtype="<f8").reshape(shape)
     if not bool(np.isfinite(array).all()):
         raise ProtocolError(
-            f"The query's array '{name}' has other values than numbers; discard it."
+            f"The query's array '{name}' has other values than numbers. Discard it."
         )
     return array
 
@@ -150,5 +150,5 @@ def read_announcement(body: bytes) -> Mapping[str, Any]:
     try:
         value = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError("An announcement can't be read; update the centre.") from error
+        raise ProtocolError("An announcement can't be read. Update the centre.") from error
     return value

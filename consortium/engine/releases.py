@@ -68,8 +68,8 @@ class Releases:
         posted = self._posted(kept.number, stage)
         if posted is None:
             raise ExchangeError(
-                f"{self._name(kept.number)} is gone, so the transcript can't be compared with it; "
-                "have the exchange's owner restore it."
+                f"{self._name(kept.number)} is gone, so the transcript can't be compared with it. "
+                "Have the exchange's owner restore it."
             )
         body, record = posted
         sites = tuple(self.context.study.sites[site] for site in kept.survivors)
@@ -96,7 +96,7 @@ class Releases:
         statements = [(c.announcement, c.keys, c.plan, c.records) for c in (before, closing)]
         if statements[0] != statements[1]:
             raise TakenError(
-                f"{name} is of another run than this transcript; start the study again in a new "
+                f"{name} is of another run than this transcript. Start the study again in a new "
                 "output folder."
             )
 

@@ -134,8 +134,8 @@ class RoundMessages:
         if len(survivors) - len(missing) < needed:
             self._hub.abandon(number)
             raise ThresholdError(
-                f"{', '.join(missing)}: gone while round {number} was being summed, and "
-                f"{needed} sites are needed to open it; the round is given up."
+                f"{', '.join(missing)}: no answer while round {number} was summed, and "
+                f"{needed} sites are needed to open the sum. The round is given up."
             )
 
 
@@ -152,9 +152,9 @@ def not_started(mail: Mailbox, missing: Sequence[str]) -> AbsentError:
     rest = [site for site in missing if site not in slow]
     others = f"{shortage(mail, rest, 'not there', timing.join)} " if rest else ""
     return AbsentError(
-        f"{others}{', '.join(slow)}: still loading after {timing.ready:g} s; nothing was asked "
-        "and nothing is charged, so raise timing.ready, or run the study again when "
-        f"'site-agent status' says there that it is ready. {needed}"
+        f"{others}{', '.join(slow)}: still loading after {timing.ready:g} s. Nothing was asked "
+        "or charged. Raise timing.ready, or run the study again when 'site-agent status' says "
+        f"there that the site is ready. {needed}"
     )
 
 
@@ -165,9 +165,9 @@ def shortage(mail: Mailbox, sites: Sequence[str], what: str, seconds: float) -> 
     silent = [site for site in sites if site not in notices.refused]
     unapproved = {s: notices.unapproved[s] for s in silent if s in notices.unapproved}
     reasons += [each.rstrip(".") for each in said_together(unapproved)]
-    remedy = "; ask the site's people" if len(silent) < len(sites) else ""
+    remedy = ". Ask the site's people" if len(silent) < len(sites) else ""
     silent = [site for site in silent if site not in unapproved]
     if silent:
         reasons.append(f"{', '.join(silent)}: {what} within {seconds:g} s")
-        remedy = "; start the site's agent"
-    return SiteError(f"{'; '.join(reasons)}{remedy} and run the study again.")
+        remedy = ". Start the site's agent"
+    return SiteError(f"{'. '.join(reasons)}{remedy} and run the study again.")

@@ -185,12 +185,12 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
     if query.statistic != stage.release.statistic:
         raise PrivacyError(
             f"The query asks for '{query.statistic}' where stage '{query.stage}' plans "
-            f"'{stage.release.statistic}'; an unplanned release is refused."
+            f"'{stage.release.statistic}'. Such a query is refused."
         )
     if before.count(query.stage) >= stage.release.rounds:
         raise PrivacyError(
-            f"Stage '{query.stage}' has had its {stage.release.rounds} planned rounds; "
-            "another release is refused."
+            f"Stage '{query.stage}' has had its {stage.release.rounds} planned rounds, so "
+            "a further query is refused."
         )
     found = {name: np.shape(value) for name, value in query.arguments.items()}
     due = stage.release.arguments
@@ -198,6 +198,6 @@ def check_planned(plan: Plan, query: Query, before: Sequence[str]) -> Stage:
         if found.get(name) != due.get(name):
             raise PrivacyError(
                 f"The query's argument '{name[:40]}' is {found.get(name, 'missing')} where stage "
-                f"'{stage.name}' plans {due.get(name, 'none')}; the query is refused."
+                f"'{stage.name}' plans {due.get(name, 'none')}. The query is refused."
             )
     return stage

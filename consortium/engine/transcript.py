@@ -62,7 +62,7 @@ class Transcript:
                 )
             except (*DAMAGED, EOFError, SyntaxError, TokenError) as error:  # NumPy's, of a header
                 raise OutputError(
-                    f"{path} is damaged; restore it from a backup or start in a new folder."
+                    f"{path} is damaged. Restore it from a backup or start in a new folder."
                 ) from error
             yield done
             number += 1

@@ -35,29 +35,34 @@ def open_exchange(place: str | Path, credentials: Path | None = None) -> Exchang
         url = urlsplit(place)
         url.port  # noqa: B018 - reading it checks it
     except ValueError:
-        raise ConfigurationError(f"The exchange's address is malformed; write {_FORMS}.") from None
+        raise ConfigurationError(
+            f"The exchange's address must be {_FORMS}, and it has another form. Correct it."
+        ) from None
     if url.password is not None:
         raise ConfigurationError(
-            "An exchange's address must not contain a password; put it into a credentials file."
+            "An exchange's address must not contain a password. Put it into a credentials file."
         )
     openers = {"file": _directory, "s3": _s3, "sftp": _sftp}
     if url.scheme not in openers or url.query or url.fragment:
         raise ConfigurationError(
-            f"'{url.scheme[:20]}:' is not a kind of address of an exchange; write {_FORMS}."
+            f"The exchange's address must be {_FORMS}, got '{url.scheme[:20]}:'. Correct it."
         )
     return openers[url.scheme](url, credentials)
 
 
 def _directory(url: SplitResult, _: Path | None) -> Exchange:
     if url.netloc not in ("", "localhost") or len(url.path) < 2:
-        raise ConfigurationError("A file address has three slashes; write file:///path.")
+        raise ConfigurationError(
+            "A file address must have three slashes, such as file:///path. Correct it."
+        )
     return DirectoryExchange(Path(unquote(url.path)))
 
 
 def _s3(url: SplitResult, credentials: Path | None) -> Exchange:
     if not _BUCKET.fullmatch(url.netloc) or not _PATH.fullmatch(url.path):
         raise ConfigurationError(
-            "An S3 address is s3://bucket/prefix, of letters, digits, '-', '_' and '.'; correct it."
+            "An S3 address must be s3://bucket/prefix with letters, digits, '-', '_' and '.'. "
+            "Correct it."
         )
     try:
         from consortium.exchange.s3 import S3Exchange
@@ -70,12 +75,13 @@ def _s3(url: SplitResult, credentials: Path | None) -> Exchange:
 def _sftp(url: SplitResult, credentials: Path | None) -> Exchange:
     if not url.username or not url.hostname or len(url.path) < 2 or not _PATH.fullmatch(url.path):
         raise ConfigurationError(
-            "An SFTP address is sftp://user@host[:port]/path, of letters, digits, '-', '_' and "
-            "'.'; correct it."
+            "An SFTP address must be sftp://user@host[:port]/path with letters, digits, '-', '_' "
+            "and '.'. Correct it."
         )
     if credentials is None:
         raise ConfigurationError(
-            "An SFTP exchange needs a credentials file with 'known_hosts' and 'key_file'; name it."
+            "An SFTP exchange requires a credentials file with 'known_hosts' and 'key_file'. "
+            "Name it with --credentials."
         )
     try:
         from consortium.exchange.sftp import Address, SftpExchange

@@ -111,15 +111,19 @@ def check_name(name: str) -> str:
     Raises ExchangeError if the name is not made of lower-case words with slashes between them.
     """
     if len(name) > 300 or not _NAME.fullmatch(name):
-        raise ExchangeError(f"{name[:80]!r} can't name a message; use lower-case words and '/'.")
+        raise ExchangeError(
+            f"A message's name must be lower-case words with '/', got {name[:80]!r}."
+        )
     return name
 
 
 def name_taken(name: str) -> ExchangeError:
     """Return the error for a name on the exchange that has other bytes."""
-    return TakenError(f"{name} has another message already; each is written once.")
+    return TakenError(f"{name} already has another message, and each is written only once.")
 
 
 def oversized_message(name: str, limit: int) -> ExchangeError:
     """Return the error for a message on the exchange with too many bytes."""
-    return OversizedError(f"{name} has more than the allowed {limit} bytes; it was not read.")
+    return OversizedError(
+        f"{name} must have at most {limit} bytes, and it has more. It was not read."
+    )

@@ -74,7 +74,7 @@ def load_credentials(path: Path, model: type[_Model]) -> _Model:
     try:
         values = parse_yaml(text)
     except PlainYamlError:  # its cause may quote the file
-        raise ConfigurationError(f"{path} is not YAML; write lines 'field: value'.") from None
+        raise ConfigurationError(f"{path} is not YAML. Write lines 'field: value'.") from None
     try:
         found = model.model_validate(values)
     except ValidationError as error:
@@ -90,7 +90,7 @@ def load_credentials(path: Path, model: type[_Model]) -> _Model:
 def check_private(path: Path, status: os.stat_result) -> None:
     """Refuse a file that others on this machine may read; raises ConfigurationError if they may."""
     if stat.S_IMODE(status.st_mode) & 0o077:
-        raise ConfigurationError(f"{path} may be read by others; run 'chmod 600' on it.")
+        raise ConfigurationError(f"{path} may be read by others. Run 'chmod 600' on it.")
 
 
 def _read_private(path: Path) -> str:
@@ -100,7 +100,7 @@ def _read_private(path: Path) -> str:
             return file.read()
     except (OSError, UnicodeDecodeError):
         raise ConfigurationError(
-            f"{path} can't be read; name the YAML file with the exchange's credentials."
+            f"{path} can't be read. Name the YAML file with the exchange's credentials."
         ) from None
 
 
@@ -110,7 +110,7 @@ def _beside(path: Path, field: str, value: Path) -> Path:
     except RuntimeError:  # the home of a user who does not exist on this machine
         found = path.parent / value
     if not _is_file(found):
-        raise ConfigurationError(f"{path}: field '{field}': {found} is not a file; correct it.")
+        raise ConfigurationError(f"{path}: field '{field}': {found} is not a file. Correct it.")
     return found
 
 

@@ -45,11 +45,11 @@ class DirectoryExchange:
             exists = root.is_dir()
         except OSError as error:
             raise ExchangeError(
-                f"{root} can't be used as an exchange ({error.strerror}); check its rights."
+                f"{root} can't be used as an exchange ({error.strerror}). Check its rights."
             ) from error
         if not exists:
             raise ExchangeError(
-                f"{root} must be an existing folder to be an exchange, and it is not; mount the "
+                f"{root} must be an existing folder to be an exchange, and it is not. Mount the "
                 "share, correct the path, or make the folder if the consortium begins."
             )
 
@@ -64,7 +64,7 @@ class DirectoryExchange:
                 raise name_taken(name) from None
         except OSError as error:
             raise ExchangeError(
-                f"{name} can't be written ({error.strerror}); check the exchange's disk and rights."
+                f"{name} can't be written ({error.strerror}). Check the exchange's disk and rights."
             ) from error
 
     def get(self, name: str, limit: int) -> bytes | None:
@@ -76,14 +76,14 @@ class DirectoryExchange:
             with open(handle, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise ExchangeError(
-                        f"{name} is not a file; have the exchange's owner remove it."
+                        f"{name} is not a file. Have the exchange's owner remove it."
                     )
                 data = file.read(limit + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise ExchangeError(
-                f"{name} can't be read ({error.strerror}); check the exchange's rights, and that "
+                f"{name} can't be read ({error.strerror}). Check the exchange's rights, and that "
                 "it is not a link."
             ) from error
         if len(data) > limit:
@@ -99,7 +99,7 @@ class DirectoryExchange:
             return []
         except OSError as error:
             raise ExchangeError(
-                f"{prefix} can't be listed ({error.strerror}); check the exchange's rights."
+                f"{prefix} can't be listed ({error.strerror}). Check the exchange's rights."
             ) from error
         return sorted(name for name in found if not name.startswith("."))
 
@@ -114,7 +114,7 @@ class DirectoryExchange:
             return None
         except OSError as error:
             raise ExchangeError(
-                f"{name} can't be read ({error.strerror}); check the exchange's rights."
+                f"{name} can't be read ({error.strerror}). Check the exchange's rights."
             ) from error
 
     def remove(self, name: str) -> None:
@@ -125,7 +125,7 @@ class DirectoryExchange:
                 os.unlink(target, dir_fd=folder)
         except OSError as error:
             raise ExchangeError(
-                f"{name} can't be removed ({error.strerror}); check the exchange's rights."
+                f"{name} can't be removed ({error.strerror}). Check the exchange's rights."
             ) from error
         with suppress(OSError):  # a folder that is not empty, or another party's, stays
             for depth in range(len(folders) - 1, -1, -1):
@@ -138,7 +138,7 @@ class DirectoryExchange:
         try:
             folder = os.open(self._root, _FOLDER)
         except FileNotFoundError as error:  # not the same as an empty exchange
-            raise ExchangeError(f"{self._root} is gone; mount the share again.") from error
+            raise ExchangeError(f"{self._root} is gone. Mount the share again.") from error
         try:
             for word in words:
                 made = make and _made(word, folder)

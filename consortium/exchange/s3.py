@@ -264,7 +264,7 @@ class S3Exchange:
             if not page.get("IsTruncated"):
                 return sorted(name for name in found if name and not name.startswith("."))
             more = {"ContinuationToken": page["NextContinuationToken"]}
-        raise ExchangeError(f"{prefix} has too many names to list; empty the bucket's prefix.")
+        raise ExchangeError(f"{prefix} has too many names to list. Empty the bucket's prefix.")
 
     def stored_at(self, name: str) -> float | None:
         """Follow `DatedExchange.stored_at`; the store gives whole seconds."""
@@ -314,7 +314,7 @@ class S3Exchange:
         if self._create(_PROBE, b"1", what) and self._create(_PROBE, b"2", what):
             raise ConfigurationError(
                 f"The server of bucket {self._bucket} ignores conditional writes (If-None-Match), "
-                "so messages could be lost; use a store that honours them."
+                "so messages could be lost. Use a store that honours them."
             )
 
     def _request(self, method: str, size: int = 0, **arguments: Any) -> Any:
@@ -325,15 +325,16 @@ class S3Exchange:
         code = error_code(error)
         if code == "NoSuchBucket":
             return ExchangeError(
-                f"{what}: the bucket '{self._bucket}' does not exist; make it or correct the place."
+                f"{what}: the bucket '{self._bucket}' does not exist. Create it, or correct its "
+                "name."
             )
         if code in _REFUSED or isinstance(error, NoCredentialsError):
             reason = code or "no key and secret"
             return ExchangeError(
-                f"{what} ({reason}); check key, secret and rights to list, read and write the "
+                f"{what} ({reason}). Check key, secret and rights to list, read and write the "
                 f"bucket '{self._bucket}'."
             )
         if code in _ELSEWHERE:
-            return ExchangeError(f"{what} ({code}); name the bucket's region in the credentials.")
+            return ExchangeError(f"{what} ({code}). Name the bucket's region in the credentials.")
         reason = code or error_cause(error)
-        return ExchangeError(f"{what} ({reason}); check the server and the way to it.")
+        return ExchangeError(f"{what} ({reason}). Check the server and the network.")

@@ -124,7 +124,7 @@ def _private_key(path: Path, passphrase: SecretStr | None) -> paramiko.PKey:
         return paramiko.PKey.from_path(path, opener)
     except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.UnknownKeyType):
         raise ConfigurationError(
-            f"{path} can't be opened as a private key; check it and its passphrase."
+            f"{path} can't be opened as a private key. Check it and its passphrase."
         ) from None
 
 
@@ -132,18 +132,20 @@ def _trouble(address: Address, credentials: SftpCredentials, error: Exception) -
     """Make one sentence of what went wrong; nothing of a key or a password is in it."""
     if isinstance(error, paramiko.BadHostKeyException):
         return ExchangeError(
-            f"{address} shows another host key than the one in {credentials.known_hosts}; "
-            "ask the server's owner before anything else."
+            f"{address} shows another host key than the one in {credentials.known_hosts}. "
+            "Ask the server's owner why, before you continue."
         )
     if "not found in known_hosts" in str(error):
         return ExchangeError(
-            f"{address} has no host key in {credentials.known_hosts}; add it with ssh-keyscan and "
+            f"{address} has no host key in {credentials.known_hosts}. Add it with ssh-keyscan and "
             "compare it with the key that the server's owner states."
         )
     if isinstance(error, paramiko.AuthenticationException):
-        return ExchangeError(f"{address} does not let this user in; check key, password and user.")
+        return ExchangeError(
+            f"{address} refuses this user. Check the key, the password and the user."
+        )
     return ExchangeError(
-        f"{address} can't be reached ({type(error).__name__}); check the server and the way to it."
+        f"{address} can't be reached ({type(error).__name__}). Check the server and the network."
     )
 
 
@@ -210,12 +212,12 @@ class Reconnecting:
                 raise ConnectionError from error
             reason = "permission denied" if error.errno == errno.EACCES else "the server refuses"
             raise ExchangeError(
-                f"{what} ({reason}); check the directory's disk and rights."
+                f"{what} ({reason}). Check the directory's disk and rights."
             ) from None
 
     def _gone(self, what: str, error: BaseException) -> ExchangeError:
         reason = "no answer in time" if isinstance(error, TimeoutError) else "connection lost"
-        return ExchangeError(f"{what} ({reason}: {self.address}); check the server.")
+        return ExchangeError(f"{what} ({reason}: {self.address}). Check the server.")
 
 
 class SftpExchange:
@@ -254,7 +256,7 @@ class SftpExchange:
             return
         found = self.get(name, len(data))
         if found is None:
-            raise ExchangeError(f"{what} (the server refuses); check the directory's rights.")
+            raise ExchangeError(f"{what} (the server refuses). Check the directory's rights.")
         if found != data:
             raise name_taken(name)
 
@@ -358,6 +360,6 @@ def _content(file: Any, name: str, limit: int) -> bytes:
         data += part
     if len(data) != size:
         raise ExchangeError(
-            f"{name} is {len(data)} bytes long and not {size}; wait and look again."
+            f"{name} is {len(data)} bytes long and not {size}. Wait and look again."
         )
     return bytes(data)

@@ -95,7 +95,7 @@ def read_request(path: Path) -> JoinRequest:
         file = _File.model_validate(read_yaml(path))
     except (OSError, ValueError) as error:
         raise StudyError(
-            f"{path} is not a request to join; ask the site for the file that 'site-agent join' "
+            f"{path} is not a request to join. Ask the site for the file that 'site-agent join' "
             "wrote."
         ) from error
     replaces = bytes.fromhex(file.replaces) if file.replaces else None
@@ -114,7 +114,7 @@ def read_request(path: Path) -> JoinRequest:
     for key, signature in signatures:
         if not verifies(key, signature, request.signed()):
             raise SignatureError(
-                f"{path} is not signed with the key {fingerprint(key)} that it names; ask "
+                f"{path} is not signed with the key {fingerprint(key)} that it names. Ask "
                 f"{request.site} for a new request."
             )
     return request
@@ -137,7 +137,7 @@ def admit_site(members: Roster, request: JoinRequest, *, lost_key: bool = False)
     if not members.descends_from(request.centre):
         raise StudyError(
             f"{site} asks to join the consortium with the key {fingerprint(request.centre)}, which "
-            "is not this one's; give the site the right key."
+            "is not this one's. Give the site the right key."
         )
     stated = members.participants.get(site)
     if known == request.key and request.participants in (None, stated):
@@ -145,7 +145,7 @@ def admit_site(members: Roster, request: JoinRequest, *, lost_key: bool = False)
     if known not in (None, request.key, request.replaces) and not lost_key:
         raise StudyError(
             f"{site} is on the roster with the key {fingerprint(known)}, which did not sign this "
-            "request; have it sign with that key, or admit it with --lost-key after you verified "
+            "request. Have it sign with that key, or admit it with --lost-key after you verified "
             "its sender."
         )
     return members.with_site(site, request.key, request.participants)

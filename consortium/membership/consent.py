@@ -48,10 +48,10 @@ class Terms:
 
     def __post_init__(self) -> None:
         if self.runs < 1:
-            raise StudyError(f"An approval of {self.runs} runs allows nothing; give --runs 1.")
+            raise StudyError(f"--runs: must be at least 1, got {self.runs}. Correct it.")
         if self.epsilon is not None and not 0 < self.epsilon < math.inf:
             raise StudyError(
-                f"ε = {self.epsilon:g} in all is not a bound; give --epsilon a number above 0."
+                f"--epsilon: must be a finite number above 0, got {self.epsilon:g}. Correct it."
             )
 
     def ended(self, today: date) -> bool:
@@ -136,7 +136,7 @@ def post_consent(
     serial = next((s for s in range(newest + 1, MOST_SERIAL + 1) if s not in taken), None)
     if serial is None:
         raise ExchangeError(
-            f"{place} has no serial left below {MOST_SERIAL}; have the exchange's owner remove "
+            f"{place} has no serial left below {MOST_SERIAL}. Have the exchange's owner remove "
             "what isn't signed by the site, and post again."
         )
     name = f"{place}/{serial:06d}"
@@ -269,21 +269,21 @@ def uncovered_sites(
 
 def _reason(consent: Consent | None, runs: int, epsilon: float, today: date) -> str:
     if consent is None:
-        return "has given no standing approval of this study; ask it for one."
+        return "has given no standing approval of this study. Ask it for one."
     if consent.declined:
-        return "has declined this study; ask its staff for the reason."
+        return "has declined this study. Ask its staff for the reason."
     if consent.terms is None:
-        return "has withdrawn its approval; ask it for a new one."
+        return "has withdrawn its approval. Ask it for a new one."
     match consent.terms.refusal(runs, epsilon, today):
         case "runs":
             allowed = consent.runs
-            return f"has no run left of the {allowed} that it allowed; ask it for a new approval."
+            return f"has no run left of the {allowed} that it allowed. Ask it for a new approval."
         case "until":
-            return f"gave an approval that ended on {consent.until}; ask it for a new one."
+            return f"gave an approval that ended on {consent.until}. Ask it for a new one."
         case "epsilon":
             return (
-                f"allows ε = {consent.epsilon:g} in all, and {runs} runs come to {epsilon:.4g}; "
-                "ask it for a new approval."
+                f"allows ε = {consent.epsilon:g} in all, and {runs} runs come to {epsilon:.4g}. "
+                "Ask it for a new approval."
             )
     return ""
 

@@ -43,8 +43,8 @@ def create_identity(folder: Path, entropy: bytes) -> Identity:
             file.write(entropy)
     except FileExistsError as error:
         raise ConfigurationError(
-            f"{path} exists; a new key would lock this site out of its studies, so remove the "
-            "file yourself if that is meant."
+            f"{path} exists already. A new key would lock this site out of its studies. Remove "
+            "the file yourself if you want a new key."
         ) from error
     except OSError as error:
         raise ConfigurationError(f"{path} can't be written ({error.strerror}).") from error
@@ -61,9 +61,9 @@ def load_identity(folder: Path, name: str = KEYS) -> Identity:
         mode = stat.S_IMODE(path.stat().st_mode)
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"{path} can't be read; make it with 'init'.") from error
+        raise ConfigurationError(f"{path} can't be read. Make it with 'init'.") from error
     if mode & 0o077:
-        raise ConfigurationError(f"{path} can be read by others; run chmod 600 on it.")
+        raise ConfigurationError(f"{path} can be read by others. Run chmod 600 on it.")
     if len(data) != _KEY_BYTES:
-        raise ConfigurationError(f"{path} is damaged; restore it from your backup.")
+        raise ConfigurationError(f"{path} is damaged. Restore it from your backup.")
     return Identity(Ed25519PrivateKey.from_private_bytes(data[:32]), data[32:])

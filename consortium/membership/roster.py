@@ -65,7 +65,7 @@ def read_roster(path: Path) -> Roster:
         file = _File.model_validate(read_yaml(path))
     except (OSError, ValueError) as error:
         raise StudyError(
-            f"{path} is not a roster; ask the coordinator for the file that 'consortium admit' "
+            f"{path} is not a roster. Ask the coordinator for the file that 'consortium admit' "
             "wrote."
         ) from error
     sites = {name: bytes.fromhex(key) for name, key in file.sites.items()}
@@ -75,7 +75,7 @@ def read_roster(path: Path) -> Roster:
     whole = found.descends_from(found.succession[0])
     if not (whole and verifies(found.centre, file.signature, found.signed())):
         raise SignatureError(
-            f"{path} was changed after the coordinator signed it; ask for the roster again."
+            f"{path} was changed after the coordinator signed it. Ask for the roster again."
         )
     return found
 
@@ -105,13 +105,13 @@ def roster_keys(study: Study, roster: Mapping[str, bytes], where: str) -> dict[s
     """
     if CENTRE in study.sites:
         raise StudyError(
-            f"{where}: '{CENTRE}' is the coordinator's own name; correct the study's sites."
+            f"{where}: '{CENTRE}' is the coordinator's own name. Correct the study's sites."
         )
     missing = [name for name in (*study.sites, CENTRE) if name not in roster]
     if missing:
         raise StudyError(
-            f"{where}: no key for {', '.join(missing)}; the coordinator admits a site with "
-            "'consortium admit'."
+            f"{where}: every site must be on the roster, and {', '.join(missing)} is not. Admit it "
+            "with 'consortium admit'."
         )
     return {name: roster[name] for name in (*study.sites, CENTRE)}
 
@@ -144,22 +144,22 @@ class Roster:
     def __post_init__(self) -> None:
         if CENTRE in self.sites:
             raise StudyError(
-                f"'{CENTRE}' is the coordinator's own name; give the site another with "
-                "'site-agent init --name'."
+                f"A site's name must not be '{CENTRE}', which is the coordinator's. Choose another "
+                "name with 'site-agent init --name'."
             )
         owners: dict[bytes, str] = {}
         earlier = [("an earlier consortium", key) for key in self.succession[:-1]]
         for name, key in (*earlier, *self.keys.items()):
             if key in owners:
                 raise StudyError(
-                    f"{name} can't have the key of {owners[key]}; every member needs a key of its "
-                    "own, which 'init' draws."
+                    f"Every member must have its own key, and {name} has that of {owners[key]}. "
+                    "Create a new key with 'init'."
                 )
             owners[key] = name
         if len(self.sites) > MOST_SITES or len(self.handovers) > MOST_HANDOVERS:
             raise StudyError(
-                f"A roster has room for {MOST_SITES} sites and {MOST_HANDOVERS} earlier keys of "
-                "the consortium; found a new consortium with 'consortium init'."
+                f"A roster must have at most {MOST_SITES} sites and {MOST_HANDOVERS} earlier keys "
+                "of the consortium. Create a new consortium with 'consortium init'."
             )
 
     @property
@@ -205,7 +205,7 @@ class Roster:
         """Remove a site; raises StudyError if it is not on the roster."""
         if name not in self.sites:
             members = ", ".join(sorted(self.sites)) or "no site yet"
-            raise StudyError(f"{name} is not on the roster, which has {members}; correct the name.")
+            raise StudyError(f"{name} is not on the roster, which has {members}. Correct the name.")
         rest = {each: key for each, key in self.sites.items() if each != name}
         sizes = {each: size for each, size in self.participants.items() if each != name}
         return replace(self, serial=self.serial + 1, sites=rest, participants=sizes)
@@ -230,7 +230,7 @@ class Roster:
         if public != self.centre:
             raise SignatureError(
                 f"The keys with the fingerprint {fingerprint(public)} are not those of the "
-                f"consortium, which the roster gives as {fingerprint(self.centre)}; name the right "
+                f"consortium, which the roster gives as {fingerprint(self.centre)}. Name the right "
                 "folder with --keys."
             )
 

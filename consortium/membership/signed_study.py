@@ -96,7 +96,7 @@ def read_signed(path: Path, members: Roster) -> SignedStudy:
         file = _File.model_validate(read_yaml(signature))
     except (OSError, ValueError) as error:
         raise StudyError(
-            f"{path} has no valid signature next to it ({signature.name}); ask the coordinator for "
+            f"{path} has no valid signature next to it ({signature.name}). Ask the coordinator for "
             "both files, which 'consortium sign' leaves together."
         ) from error
     compared = (
@@ -108,13 +108,13 @@ def read_signed(path: Path, members: Roster) -> SignedStudy:
     changed = [what for what, now, then in compared if now != then]
     if changed:
         raise SignatureError(
-            f"{path}: the {changed[0]} changed after the coordinator signed; ask for the study "
+            f"{path}: the {changed[0]} changed after the coordinator signed. Ask for the study "
             "as it was signed, or for a new signature with 'consortium sign'."
         )
     if not verifies(members.centre, file.signature, found.signed()):
         raise SignatureError(
-            f"{signature} is not signed by the consortium's key of the roster, or an earlier "
-            "version signed it; ask the coordinator to sign the study again."
+            f"{signature} is not signed by the consortium's key of the roster, or an earlier version "
+            "signed it. Ask the coordinator to sign the study again."
         )
     return found
 
@@ -177,13 +177,13 @@ def _file_digest(study: Study, folder: Path, name: str, kind: str) -> str:
         raise StudyError(str(error)) from error
     except ValueError as error:
         raise StudyError(
-            f"The {kind} of '{study.study}', {name}, is not stored next to the study file; put it "
+            f"The {kind} of '{study.study}', {name}, is not stored next to the study file. Put it "
             "there, and not a link to it."
         ) from error
     except OSError as error:
         raise StudyError(
-            f"{folder / name}, the {kind} of '{study.study}', can't be read ({error.strerror}); "
-            "put it next to the study file."
+            f"{folder / name}, the {kind} of '{study.study}', can't be read ({error.strerror}). "
+            "Put it next to the study file."
         ) from error
 
 

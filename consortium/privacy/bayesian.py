@@ -38,8 +38,8 @@ def bayesian_level(alone: float, whole: float, dependence: float) -> float:
     _check(whole, dependence)
     if not 0 <= alone <= whole:
         raise PrivacyError(
-            f"A coordinate's level of {alone} is not between 0 and the participant's {whole}; "
-            "lower it."
+            f"A coordinate's level must be between 0 and the participant's {whole}, got {alone}. "
+            "Correct it."
         )
     # Relative to e^ε, which may be large.
     return whole + math.log1p((1.0 - dependence) * math.expm1(alone - whole))
@@ -57,7 +57,7 @@ def alone_level(bayesian: float, whole: float, dependence: float) -> float:
     if dependence == 1.0 or inner < (1.0 - dependence) * math.exp(-whole):
         raise PrivacyError(
             f"A Bayesian level of {bayesian} can't be kept with ε = {whole} for the participant "
-            f"and a dependence of {dependence}; lower the participant's ε."
+            f"and a dependence of {dependence}. Lower the participant's ε."
         )
     return max(0.0, whole + math.log(inner / (1.0 - dependence)))
 
@@ -65,7 +65,7 @@ def alone_level(bayesian: float, whole: float, dependence: float) -> float:
 def _check(whole: float, dependence: float) -> None:
     if not (math.isfinite(whole) and whole >= 0):
         raise PrivacyError(
-            f"ε = {whole} is not a guarantee for a participant; give a finite number."
+            f"The participant's ε must be a finite number of at least 0, got {whole}."
         )
     if not 0 <= dependence <= 1:
-        raise PrivacyError(f"A dependence of {dependence} is not between 0 and 1; correct it.")
+        raise PrivacyError(f"The dependence must be between 0 and 1, got {dependence}. Correct it.")

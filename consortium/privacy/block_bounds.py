@@ -67,7 +67,7 @@ class BlocksBound(Bound):
         for block in self.blocks:
             if block.name == name:
                 return block
-        raise PrivacyError(f"The release has no block '{name}'; an unplanned number is refused.")
+        raise PrivacyError(f"The release has no block '{name}', and unplanned numbers are refused.")
 
     def join(self, parts: Mapping[str, Array]) -> Array:
         """Scale the blocks' means and put them one behind the other.
@@ -79,8 +79,8 @@ class BlocksBound(Bound):
             values = np.asarray(parts[block.name], dtype=np.float64).ravel()
             if len(values) != block.entries:
                 raise RangeError(
-                    f"Block '{block.name}' has {len(values)} numbers where {block.entries} are "
-                    "planned; look at the shapes of the query's arguments."
+                    f"Block '{block.name}' must have {block.entries} numbers, got {len(values)}. "
+                    "Check the shapes of the query's arguments."
                 )
             rows.append(block.factor * values)
         return np.concatenate(rows)

@@ -29,7 +29,7 @@ class Bound:
     def __post_init__(self) -> None:
         for value in (self.norm, self.spread):
             if not (math.isfinite(value) and value > 0):
-                msg = f"The clipping bound is {value}; give a positive, finite number."
+                msg = f"The clipping bound must be a positive, finite number, got {value}."
                 raise PrivacyError(msg)
 
     @property
@@ -58,6 +58,6 @@ class Bound:
         Raises PrivacyError if ``units`` is 0.
         """
         if units < 1:
-            msg = f"A mean over {units} units has no sensitivity; a site needs at least one unit."
+            msg = f"A sensitivity requires at least one unit, got {units}."
             raise PrivacyError(msg)
         return self.spread / units

@@ -67,7 +67,7 @@ def epsilon_of(mu: float, delta: float) -> float:
     """
     _check(delta)
     if mu < 0 or math.isnan(mu):
-        raise PrivacyError(f"A privacy loss of μ = {mu} has no meaning; it must be 0 or more.")
+        raise PrivacyError(f"A privacy loss μ must be 0 or more, got {mu}.")
     if mu > _MOST_MU:
         return math.inf
     if delta_of(mu, 0.0) <= delta:
@@ -84,9 +84,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     """
     _check(delta)
     if not math.isfinite(epsilon) or epsilon < 0:
-        raise PrivacyError(
-            f"ε = {epsilon} is not a privacy guarantee; give a finite number, 0 or more."
-        )
+        raise PrivacyError(f"ε must be a finite number of at least 0, got {epsilon}. Correct it.")
     if delta_of(_MOST_MU, epsilon) <= delta:
         return _MOST_MU
     root = brentq(lambda m: delta_of(m, epsilon) - delta, 0.0, _MOST_MU, xtol=1e-13, rtol=1e-14)
@@ -119,7 +117,7 @@ def best_guess(mu: float) -> float:
 
 def _check(delta: float) -> None:
     if not 0.0 < delta < 1.0:
-        raise PrivacyError(f"δ = {delta} is out of range; give a number between 0 and 1.")
+        raise PrivacyError(f"δ must be between 0 and 1, got {delta}. Correct it.")
 
 
 @dataclass(frozen=True)
@@ -144,8 +142,8 @@ class Budget:
         spent = self.spent + mu * mu
         if not spent <= self.limit**2 * (1 + _SLACK):
             raise BudgetError(
-                f"{what} would bring the loss to μ = {math.sqrt(spent):.4g}, over the promised "
-                f"{self.limit:.4g}; ask for fewer rounds or raise epsilon."
+                f"{what} would increase the loss to μ = {math.sqrt(spent):.4g}, above the promised "
+                f"{self.limit:.4g}. Request fewer rounds, or raise epsilon."
             )
         return Budget(self.limit, spent)
 

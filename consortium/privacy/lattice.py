@@ -61,8 +61,8 @@ class Lattice:
         flat = np.asarray(values, dtype=np.float64).ravel()
         if not bool(np.all(np.abs(flat) <= bound * (1 + 1e-6))):
             raise RangeError(
-                "A site's statistic is not a number or exceeds its clipping bound; "
-                "look for infinite or missing values in the site's images."
+                "A site's statistic is not a number or exceeds its clipping bound. "
+                "Look for infinite or missing values in the site's images."
             )
         return np.rint(flat / self.step).astype(np.int64)
 
@@ -140,8 +140,8 @@ def plan_lattice(
         if step * math.sqrt(entries) <= _MOST_ROUNDING * sensitivity:
             return Lattice(step, bits)
     raise RangeError(
-        f"A release of {entries} numbers does not fit 64-bit sums at this privacy; "
-        "ask for fewer numbers or raise epsilon."
+        f"A release of {entries} numbers does not fit 64-bit sums at this privacy. "
+        "Ask for fewer numbers or raise epsilon."
     )
 
 

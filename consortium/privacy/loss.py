@@ -144,7 +144,7 @@ def _least_honest_sums(values: Floats, missing: int) -> Floats:
     """Return for each site the sum over all sites but the ``missing`` largest others."""
     count = len(values)
     if missing < 0:
-        raise PrivacyError(f"{missing} colluding sites can't be; give 0 or more.")
+        raise PrivacyError(f"The number of colluding sites must be 0 or more, got {missing}.")
     kept = count - min(missing, count - 1)
     ascending = np.sort(values)
     least: Floats = ascending[: kept - 1].sum() + np.maximum(values, ascending[kept - 1])
@@ -197,8 +197,8 @@ def calibrate(
             candidates.append(_scaled(draft, factor))
     if not candidates:
         raise PrivacyError(
-            f"Noise for μ = {min(targets):.3g} at these sites is less or more than a number can "
-            "hold; correct the study's bounds, or epsilon."
+            f"The noise for μ = {min(targets):.3g} at these sites is outside the range of "
+            "floating-point numbers. Correct the study's bounds, or epsilon."
         )
     return min(candidates, key=SiteNoise.aggregate)
 
@@ -214,20 +214,20 @@ def _demands(
 ) -> Floats:
     """Return the variance (Δ_s/μ_s)² that must hide each site."""
     if len(sensitivities) != len(targets) or len(targets) == 0:
-        raise PrivacyError("Every site needs one sensitivity and one target; give both per site.")
+        raise PrivacyError("Every site needs one sensitivity and one target. Give both per site.")
     if any(not (math.isfinite(t) and t > 0) for t in targets):
-        raise PrivacyError("A target of μ is not a positive, finite number; raise epsilon.")
+        raise PrivacyError("Every target of μ must be a positive, finite number. Raise epsilon.")
     if scheme == "cape" and missing >= len(targets):
         raise PrivacyError(
-            f"{missing} colluding or missing sites leave none of {len(targets)} honest; "
-            "lower colluding_sites or dropouts."
+            f"At least one of {len(targets)} sites must be honest and present, and {missing} may "
+            "collude or be missing. Lower colluding_sites or dropouts."
         )
     with np.errstate(over="ignore"):
         demands: Floats = (np.asarray(sensitivities, float) / np.asarray(targets, float)) ** 2
     if not demands.sum() <= _MOST:
         raise PrivacyError(
-            f"A release with μ = {min(targets):.3g} would need more noise than a number can hold; "
-            "raise epsilon, or the share of the budget that the study gives to this release."
+            f"A release with μ = {min(targets):.3g} would need more noise than a floating-point "
+            "number can express. Raise epsilon, or this release's share of the budget."
         )
     return demands
 
@@ -243,7 +243,7 @@ def _least_variances(demands: Floats, missing: int) -> Floats:
     scale = float(demands.max())
     solution = linprog(**_program(demands / scale, others), method="highs")
     if not solution.success:
-        raise PrivacyError("No noise levels meet the sites' targets; make the targets more alike.")
+        raise PrivacyError("No noise levels meet all sites' targets. Choose more similar targets.")
     least: Floats = np.maximum(solution.x[:count], 0.0) * scale
     return least
 

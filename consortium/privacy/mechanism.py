@@ -226,8 +226,8 @@ class Mechanism:
         planned = self.entries - self.places
         if len(values) != planned:  # a single draw would be repeated for many numbers
             raise RangeError(
-                f"A site's statistic has {len(values)} numbers where {planned} are planned; "
-                "look at the shapes of the query's arguments."
+                f"A site's statistic has {len(values)} numbers where {planned} are planned. "
+                "Look at the shapes of the query's arguments."
             )
         whole = self.lattice.encode(weight * self.total(site, values, part), weight * self.reach)
         whole += sampler.draw(self.local[site], self.entries)
@@ -263,7 +263,7 @@ class Mechanism:
             return mean
         if not vector_norm(mean) <= self.bound.norm * (1 + 1e-6):
             raise RangeError(
-                "A site's statistic is not a number or exceeds its clipping bound; look for "
+                "A site's statistic is not a number or exceeds its clipping bound. Look for "
                 "infinite or missing values in the site's images."
             )
         count = np.zeros(self.places)
@@ -393,6 +393,6 @@ def plan_mechanism(
     if lattice.dropped and _least_hiding(planned.noise) < FINENESS * lattice.grid:
         raise PrivacyError(
             f"The noise of a site is less than {FINENESS:g} cells of its grid, and would not hide "
-            "the rounding; report this as a fault of the software."
+            "the rounding. Report this as a fault of the software."
         )
     return planned

@@ -72,7 +72,7 @@ class GaussianSampler:
         """
         if not 0 <= sigma <= LARGEST_SIGMA:
             raise RangeError(
-                f"Noise of {sigma} grid steps is out of range; widen the step of the grid."
+                f"Noise of {sigma} grid steps is out of range. Widen the step of the grid."
             )
         noise = np.zeros(size, dtype=np.int64)
         filled = 0 if sigma else size

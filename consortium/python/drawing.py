@@ -81,7 +81,7 @@ def draw_result(result: Drawable, most: int) -> Figure:
     if not of_images and intervals is not None:
         return _forest(intervals, most)
     if intervals is None and not result.images:
-        return _sentence("There are neither maps nor intervals to draw; see the numbers in tables.")
+        return _sentence("There are neither maps nor intervals to draw. See the numbers in tables.")
     maps = [*_components(result, most)] or [*_contrasts(result, most)]
     if not maps:
         return _sentence("No map exceeds the noise, so none is drawn.")

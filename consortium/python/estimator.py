@@ -209,7 +209,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             planned = Privacy(math.inf, privacy.delta, math.inf, privacy.unit, seeded=True)
             warnings.warn(
                 "This fit protects no participant: its noise comes from a seed and can be drawn "
-                "again; set random_state=None for a release.",
+                "again. Set random_state=None for a release.",
                 stacklevel=4,
             )
         before = [each for each in self._charged if each.delta == privacy.delta]
@@ -260,7 +260,7 @@ def _joined(name: str, own: Mapping[str, Any], given: Mapping[str, Any] | None) 
     twice = sorted(own.keys() & (given or {}).keys())
     if twice:
         raise StudyError(
-            f"{name}: '{twice[0]}' is set by a parameter of its own; give it only there."
+            f"{name}: '{twice[0]}' is set by a parameter of its own. Give it only there."
         )
     return {**own, **(given or {})}
 
@@ -305,7 +305,7 @@ def carry_out(plan: Plan, data: SiteData, keys: Keys) -> Session:
     if len(plan.study.sites) != 1 or privacy.scheme != "local":
         raise PrivacyError(
             f"A plan of {len(plan.study.sites)} sites with scheme {privacy.scheme} can't be "
-            "carried out in one place; plan one site with scheme local."
+            "carried out in one place. Plan one site with scheme local."
         )
     statistics = plan.analysis.statistics
     session = Session(plan)

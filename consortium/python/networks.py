@@ -319,7 +319,7 @@ class PrivatePCA(_Components):
         """Released directions of an array's columns, of norm one: K x D."""
         table = self._loadings
         if table is None:
-            raise NotReleasedError("The fit was of images; their maps are components_img_.")
+            raise NotReleasedError("The fit was of images, so its maps are in components_img_.")
         return np.asarray(table.drop(columns="entry").to_numpy(dtype=np.float64).T)
 
     @property

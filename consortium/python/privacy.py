@@ -83,7 +83,7 @@ class Privacy:
         parts = (self, *others)
         if len({(part.unit, part.delta) for part in parts}) > 1:
             raise PrivacyError(
-                "Releases of different units or δ can't be added; make them with one unit and "
+                "Releases of different units or δ can't be added. Make them with one unit and "
                 "one delta."
             )
         mu = compose(part.mu for part in parts)

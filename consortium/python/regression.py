@@ -186,7 +186,7 @@ class PrivateGLM(PrivateEstimator):
         """
         if isinstance(y, str | Path):
             raise DataError(
-                f"{y} is one path; give a sequence with one image for each participant."
+                f"y: must be a sequence with one image for each participant, got the path {y}."
             )
         if not is_array(y):
             self._fit(y, self._design(X))
@@ -208,8 +208,8 @@ class PrivateGLM(PrivateEstimator):
         checked = validate_data(self, X, dtype=None, ensure_min_samples=2)
         if checked.shape[1] != len(self.columns):
             raise ValueError(
-                f"X has {checked.shape[1]} columns, and {len(self.columns)} are named in columns; "
-                "give one for each, in their order."
+                f"X has {checked.shape[1]} columns, and {len(self.columns)} are named in columns. "
+                "Give one for each, in their order."
             )
         return {name: list(checked[:, k]) for k, name in enumerate(self.columns)}
 
@@ -227,7 +227,7 @@ class PrivateGLM(PrivateEstimator):
         check_is_fitted(self, "result_")
         names = [each for each in self.result_.tables if each.startswith("contrast")]
         if len(names) != 1:
-            raise NotReleasedError("The fit was of images; its maps are those of contrast().")
+            raise NotReleasedError("The fit was of images. Get its maps with contrast().")
         return self.result_.tables[names[0]]
 
     def contrast(self, stat: str = "t") -> nib.Nifti1Image:
@@ -263,7 +263,7 @@ class PrivateGLM(PrivateEstimator):
         many = sum(self.groups or ()) if participants is None else participants
         if not many:
             raise StudyError(
-                "`participants`: no groups are stated; say how many participants there would be."
+                "`participants`: no groups are stated. Say how many participants there would be."
             )
         return self._forecast(many, 1)
 
@@ -302,6 +302,6 @@ def _column(given: Limits) -> dict[str, Any]:
         return {"levels": tuple(given)}
     if len(given) != 2:
         raise StudyError(
-            f"columns: {given!r} are neither two limits nor words; give (low, high) or the levels."
+            f"columns: {given!r} are neither two limits nor words. Give (low, high) or the levels."
         )
     return {"low": given[0], "high": given[1]}

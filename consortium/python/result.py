@@ -377,21 +377,21 @@ class StudyResult:
     def _only(self, found: Sequence[str], what: str) -> str:
         if not found and self.bare:
             raise NotReleasedError(
-                f"The result's maps are on the mesh {self.bare}, whose surfaces are in no package; "
-                "open it with open_result(path, surfaces=(left, right)), a .surf.gii file of each "
+                f"The result's maps are on the mesh {self.bare}, whose surfaces are in no package. "
+                "Open it with open_result(path, surfaces=(left, right)), a .surf.gii file of each "
                 "hemisphere."
             )
         if len(found) != 1:
             raise NotReleasedError(
-                f"The result has {len(found) or 'no'} {what}; it has the images "
-                f"{', '.join(found or self.images) or 'of none'}."
+                f"The result must have one {what}, and it has {len(found) or 'none'}. Its images "
+                f"are {', '.join(found or self.images) or 'none'}."
             )
         return found[0]
 
     def _table(self, name: str) -> DataFrame:
         if name not in self.tables:
             known = ", ".join(sorted(self.tables)) or "none"
-            raise NotReleasedError(f"The result has no table '{name}'; it has {known}.")
+            raise NotReleasedError(f"The result has no table '{name}'. Its tables are {known}.")
         return self.tables[name]
 
 
@@ -455,7 +455,7 @@ def _read_image(path: Path) -> ReleasedImage:
         stored: Any = nib.load(path)
         image = nib.Nifti1Image(np.asarray(stored.dataobj), stored.affine, stored.header)
     except (*DAMAGED, EOFError, nib.filebasedimages.ImageFileError) as error:
-        raise OutputError(f"{path} is damaged; copy the folder again.") from error
+        raise OutputError(f"{path} is damaged. Copy the folder again.") from error
     return ReleasedImage(image, _about(path))
 
 
@@ -465,7 +465,7 @@ def _about(path: Path) -> dict[str, Any]:
         found = json.loads(path.with_name(f"{_stem(path)}.json").read_text(encoding="utf-8"))
         return dict(found)
     except DAMAGED as error:
-        raise OutputError(f"{path}'s sidecar is damaged; copy the folder again.") from error
+        raise OutputError(f"{path}'s sidecar is damaged. Copy the folder again.") from error
 
 
 def _shapes(
@@ -498,7 +498,7 @@ def _read_surface(
             for side, name in zip(SIDES, _halves(path), strict=True)
         }
     except (*DAMAGED, DataError) as error:
-        raise OutputError(f"{path} is damaged; copy the folder again.") from error
+        raise OutputError(f"{path} is damaged. Copy the folder again.") from error
     parts = {SIDE_NAMES[s]: InMemoryMesh(*each) for s, each in zip(SIDES, shapes, strict=True)}
     return ReleasedImage(SurfaceImage(PolyMesh(**parts), values), about)
 
@@ -524,7 +524,7 @@ def read_result_table(path: Path) -> DataFrame:
             heads, *rows = csv.reader(file, delimiter="\t")
             return data_frame(heads, rows)
     except (OSError, ValueError, csv.Error) as error:
-        raise OutputError(f"{path} is damaged; copy the folder again.") from error
+        raise OutputError(f"{path} is damaged. Copy the folder again.") from error
 
 
 def data_frame(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> DataFrame:

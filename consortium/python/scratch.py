@@ -110,7 +110,7 @@ def _put_sides(given: SurfaceImage, func: Path, stem: str, data: DataSection) ->
     """Write a series on the cortex as GIFTI of each hemisphere."""
     if data.mesh is None:
         raise DataError(
-            "An image is on the cortex; name its public mesh, as data={'mesh': 'fsaverage5'}."
+            "An image is on the cortex. Name its public mesh, as data={'mesh': 'fsaverage5'}."
         )
     kind = MESHES[data.mesh]
     for side, half in SIDE_NAMES.items():
@@ -152,13 +152,13 @@ def copy_beside(folder: Path, given: Img, name: str) -> str:
 def _check_once(runs: Sequence[Img]) -> None:
     """Refuse an image that appears twice: its participant would count, and lose, twice."""
     if not runs:
-        raise DataError("The sequence of images is empty; give one entry for each participant.")
+        raise DataError("The sequence of images is empty. Give one entry for each participant.")
     seen = [str(Path(r).resolve()) if isinstance(r, str | Path) else id(r) for r in runs]
     for number, each in enumerate(seen, start=1):
         if each in seen[: number - 1]:
             raise DataError(
                 f"Image {number} appears twice, and a participant who counts as two has half the "
-                "protection; give each participant one entry, as a list if there are several "
+                "protection. Give each participant one entry, as a list if there are several "
                 "runs."
             )
 
@@ -171,12 +171,13 @@ def _put(given: Img, stem: Path) -> Path:
         return path
     if not isinstance(given, str | Path):
         raise DataError(
-            f"An image is a {type(given).__name__}; give a NIfTI file or a nibabel.Nifti1Image."
+            "An image must be the path of a NIfTI file or a nibabel.Nifti1Image, got a "
+            f"{type(given).__name__}."
         )
     source = Path(given).resolve()
     ending = next((end for end in _ENDINGS if source.name.endswith(end)), "")
     if not ending or not source.is_file():
-        raise DataError(f"{given} is no .nii or .nii.gz file; correct the list of images.")
+        raise DataError(f"{given} must be a .nii or .nii.gz file, and it is not. Correct the list.")
     path = stem.with_name(f"{stem.name}{ending}")
     path.symlink_to(source)
     sidecar = source.with_name(f"{source.name.removesuffix(ending)}.json")
@@ -197,11 +198,13 @@ def as_text(columns: Mapping[str, Sequence[Any]], participants: int) -> dict[str
     for name, values in found.items():
         if len(values) != participants:
             raise DataError(
-                f"Column '{name}' has {len(values)} values for {participants} participants; "
-                "give one each."
+                f"Column '{name}' must have one value for each of {participants} participants, "
+                f"got {len(values)}. Correct it."
             )
         if any(not value.isprintable() for value in values):
-            raise DataError(f"Column '{name}' has a cell that is not plain text; correct it.")
+            raise DataError(
+                f"Column '{name}' must have only printable characters. Correct its cells."
+            )
     return found
 
 
@@ -268,7 +271,7 @@ def participant_table(
     """
     if limits is None:
         raise StudyError(
-            "limits: an array's columns need public limits; give the least and the largest value "
+            "limits: an array's columns need public limits. Give the least and the largest value "
             "that count, as limits=(-3, 3)."
         )
     numbered = (f"{front}{number}" for number in range(1, checked.shape[1] + 1))

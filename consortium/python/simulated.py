@@ -97,7 +97,7 @@ def simulate(
     parsed, folder = _parsed(study)
     missing = [site for site in parsed.sites if site not in data]
     if missing:
-        raise StudyError(f"{missing[0]}: no data set; add it to data, as data['{missing[0]}'].")
+        raise StudyError(f"{missing[0]}: no data set. Add it to data, as data['{missing[0]}'].")
     opened = open_study(parsed, folder)
     with scratch_folder() as scratch:
         sites = [_open(data[site], opened, scratch / "sites" / site) for site in parsed.sites]
@@ -125,7 +125,7 @@ def _parsed(study: Study | str | Path) -> tuple[Study, Path]:
     files = [name for name in (*named, *study.map_files) if name]
     if files:
         raise StudyError(
-            f"The study names {files[0]}, which is stored next to its file; give the file's path "
+            f"The study names {files[0]}, which is stored next to its file. Give the file's path "
             "instead of the study."
         )
     return study, Path()

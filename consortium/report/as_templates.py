@@ -47,23 +47,23 @@ def write_templates(folder: Path, target: Path) -> tuple[int, ...]:
     """
     for path in (target, table_of(target)):
         if path.exists():
-            raise DataError(f"{path} exists already; name another file, or remove it.")
+            raise DataError(f"{path} exists already. Name another file, or remove it.")
     if (folder / HOME_PAGE).exists():
         raise DataError(
-            f"{folder} has a hospital's networks at home, which must not leave it; name the "
+            f"{folder} has a hospital's networks at home, which must not leave it. Name the "
             "output folder of a run."
         )
     outcome = read_outcome(folder)
     if outcome.maps is None:
         raise DataError(
-            f"{folder} has no component maps; name the output of group_ica, ica, pca or "
+            f"{folder} has no component maps. Name the output of group_ica, ica, pca or "
             "template_networks."
         )
     _check_name(target, outcome)
     write = _dense if outcome.on_mesh else _image
     found = write(outcome, outcome.maps, target)
     if not found:
-        raise DataError(f"The run in {folder} found no component; there is nothing to start from.")
+        raise DataError(f"The run in {folder} found no component. Name another run.")
     if not outcome.on_mesh:
         write_text(table_of(target), _names_table(component_names(outcome), found))
     return tuple(k + 1 for k in found)
@@ -93,8 +93,7 @@ def _check_name(target: Path, outcome: ComparedRun) -> None:
     end = DENSE if outcome.on_mesh else _ENDS[-1]
     if dense != outcome.on_mesh or not target.name.endswith(_ENDS):
         raise DataError(
-            f"{target} is not a name of a file for the maps of '{outcome.name}'; let it end in "
-            f"{end}."
+            f"The file for the maps of '{outcome.name}' must end in {end}, got {target}. Rename it."
         )
 
 

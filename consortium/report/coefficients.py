@@ -107,7 +107,7 @@ def coefficient_files(folder: Path) -> tuple[Path, ...]:
     found = [sorted((folder / "tables").glob(f"desc-*glm{name}_results.tsv")) for name in names]
     if any(len(each) != 1 for each in found):
         raise OutputError(
-            f"{folder} has no table of all coefficients; run a 'glm' with contrasts: all."
+            f"{folder} has no table of all coefficients. Run a 'glm' with contrasts: all."
         )
     return tuple(path for (path,) in found)
 
@@ -115,7 +115,7 @@ def coefficient_files(folder: Path) -> tuple[Path, ...]:
 def _rows(path: Path) -> list[dict[str, str]]:
     rows = read_rows(path)
     if not rows:
-        raise OutputError(f"{path} has no lines; ask for the run's folder again.")
+        raise OutputError(f"{path} has no lines. Ask for the run's folder again.")
     return rows
 
 

@@ -228,14 +228,14 @@ def _at_vertices(first: Path, second: Path) -> tuple[Array, Array]:
     """Return maps of both at the vertices of their mesh: K x V, and L x V."""
     if not (first.name.endswith(DENSE) and second.name.endswith(DENSE)):
         raise DataError(
-            f"Of {first} and {second} one has vertices of a mesh and the other voxels; compare "
+            f"Of {first} and {second} one has vertices of a mesh and the other voxels. Compare "
             "two runs on one mesh, or two in voxels."
         )
     image, ours = read_dense(first)
     other, theirs = read_dense(second)
     if image.header.get_axis(1) != other.header.get_axis(1):
         raise DataError(
-            f"{first} and {second} are on other meshes, or have other medial walls; compare two "
+            f"{first} and {second} are on other meshes, or have other medial walls. Compare two "
             "runs on one mesh with one wall."
         )
     return ours, theirs
@@ -247,7 +247,7 @@ def _voxels(path: Path) -> tuple[Grid, Array]:
     maps = values if values.ndim == 4 else values[..., None]
     mask = (maps != 0).any(axis=3)
     if not mask.any():
-        raise DataError(f"{path} has no map; compare another run.")
+        raise DataError(f"{path} has no map. Compare another run.")
     return Grid(mask, np.asarray(image.affine, dtype=np.float64)), maps[mask].T
 
 

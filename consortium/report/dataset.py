@@ -29,7 +29,7 @@ from consortium.study.spec import Study
 
 BIDS_VERSION = "1.11.0"
 GENERATOR = "cape-consortium"
-NO_LICENSE = "none stated; ask the sites that took part"
+NO_LICENSE = "none stated. Ask the sites that took part"
 DATASET = tuple(map(Path, ("dataset_description.json", "README.md", "privacy_report.json")))
 """Files that every output folder has."""
 _TEMPLATES = resources("consortium.report") / "templates"

@@ -156,19 +156,19 @@ def _check(
 ) -> None:
     if maps.ndim != 2 or maps.shape[0] != grid.features or maps.shape[1] < 1:
         raise DataError(
-            f"Maps of shape {maps.shape} don't fit a grid of {grid.features} voxels; give one "
+            f"Maps of shape {maps.shape} don't fit a grid of {grid.features} voxels. Give one "
             "row for each voxel and one column for each component."
         )
     if not np.isfinite(maps).all():
-        raise DataError("A component map has a value that is not finite; run the study again.")
+        raise DataError("A component map has a value that is not finite. Run the study again.")
     if variances is None:
         return
     if variances.shape != maps.shape[1:]:
         raise DataError(
-            f"{variances.shape} variances don't fit {maps.shape[1]} maps; give one for each map."
+            f"{variances.shape} variances don't fit {maps.shape[1]} maps. Give one for each map."
         )
     if not (np.isfinite(variances).all() and (variances >= 0).all()):
-        raise DataError("An explained variance is negative or not finite; give variances >= 0.")
+        raise DataError("An explained variance is negative or not finite. Give variances >= 0.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -225,7 +225,7 @@ def _names(study: Study, space: Space, result: Result) -> dict[str, str]:
         if other != key:
             raise ValueError(
                 f"the sets of maps '{other}' and '{key}' would both be the file "
-                f"{names[key]}_{images.suffix}.nii.gz; give them different entities"
+                f"{names[key]}_{images.suffix}.nii.gz. Give them different entities"
             )
     return names
 

@@ -96,5 +96,5 @@ def _beside(folder: Path, name: str) -> Path:
         return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
-            f"The report's file {name} is not next to the study file; give a relative path."
+            f"The report's file {name} is not next to the study file. Give a relative path."
         ) from error

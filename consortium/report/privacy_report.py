@@ -225,7 +225,7 @@ def read_privacy_report(path: Path) -> PrivacyReport:
     try:
         return PrivacyReport.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise OutputError(f"{path} can't be read; check the output folder.") from error
+        raise OutputError(f"{path} can't be read. Check the output folder.") from error
     except ValidationError as error:
         problem = first_problem(error, PrivacyReport)
         raise OutputError(
@@ -236,7 +236,7 @@ def read_privacy_report(path: Path) -> PrivacyReport:
 def _check_sites(report: PrivacyReport) -> None:
     names = [site.name for site in report.sites]
     if len(set(names)) != len(names):
-        raise ValueError("a site is listed twice; list each once")
+        raise ValueError("a site is listed twice. List each once")
     for release in report.releases:
         columns = (
             release.weights,

@@ -173,7 +173,7 @@ def unload(
     front = payload[:start]
     sealed = payload[start:]
     if sealed[-crypto.TAG_BYTES :] != tag:
-        raise ProtocolError(f"{what} carries vectors that its site did not seal; discard it.")
+        raise ProtocolError(f"{what} carries vectors that its site did not seal. Discard it.")
     plain = memoryview(crypto.decrypt_apart(key, digest, sealed, what, front))
     opened = front[body.masked :] if clear else plain
     return Vectors(body.context, body.bits, front[: body.masked], opened if body.opened else None)
@@ -222,7 +222,7 @@ def _last(data: memoryview, limit: int) -> tuple[bytes, memoryview]:
     if len(data) > limit or not 0 <= start <= end:
         raise ProtocolError(
             f"A {messages.CONTRIBUTION} message of {len(data)} bytes is cut short or over its "
-            f"limit of {limit}; discard it."
+            f"limit of {limit}. Discard it."
         )
     return bytes(data[start:end]), data[:start]
 

@@ -66,7 +66,7 @@ def check_public_key(public: bytes, owner: str) -> None:
     u = (int.from_bytes(public, "little") & ((1 << 255) - 1)) % _PRIME
     if len(public) != KEY_BYTES or u in _LOW_ORDER:
         raise ProtocolError(
-            f"A public key of {owner} is not a sound X25519 key; set it up again with a new secret."
+            f"A public key of {owner} is not a sound X25519 key. Set it up again with a new secret."
         )
 
 
@@ -147,7 +147,7 @@ def decrypt_apart(
         return _cipher(key, synthetic).decrypt(_NONCE, ciphertext, keyed_digest(key, associated))
     except (InvalidTag, ValueError) as error:
         raise SignatureError(
-            f"{what} can't be decrypted; ask its sender to send the stored bytes again."
+            f"{what} can't be decrypted. Ask its sender to send the stored bytes again."
         ) from error
 
 

@@ -115,8 +115,8 @@ def plan_neighbourhood(
     """
     if not (0 <= colluding < sites and 0 <= dropouts < sites and 0 < failure < 1):
         raise StudyError(
-            f"{colluding} colluding and {dropouts} missing of {sites} sites make no consortium; "
-            "leave at least one honest site."
+            f"{colluding} colluding and {dropouts} missing of {sites} sites make no consortium. "
+            "Leave at least one honest site."
         )
     if sites < FEWEST_SITES:
         return None
@@ -270,6 +270,6 @@ def check_holders(points: Sequence[int], sites: int, own: int, count: int, name:
     inside = not points or 1 <= min(points) <= max(points) <= sites
     if not (len(points) == count and ascending and inside and own not in points):
         raise ProtocolError(
-            f"{name} doesn't name {count} other sites as holders of its shares, in roster order; "
-            "install the same version there."
+            f"{name} doesn't name {count} other sites as holders of its shares, in roster order. "
+            "Install the same version there."
         )

@@ -96,7 +96,7 @@ class Hub:
         if not sound or (entries and not self.session.roster.masked):
             raise ProtocolError(
                 f"Round {number} can't be opened with {entries} masked and {opened_entries} open "
-                f"entries of {bits} bits; use 1 to {MOST_BITS} bits, a context of "
+                f"entries of {bits} bits. Use 1 to {MOST_BITS} bits, a context of "
                 f"{crypto.KEY_BYTES} bytes, and masks only in a run that has a threshold."
             )
         roster = self.session.roster
@@ -124,7 +124,7 @@ class Hub:
         body = read_unmask_request(self.session, number, tally.context, request)
         if tally.contributed:
             raise ProtocolError(
-                f"Round {number} has contributions already; restore its request before them."
+                f"Round {number} has contributions already. Restore its request before them."
             )
         tally.survivors = body.survivors
         tally.state = after
@@ -164,7 +164,7 @@ class Hub:
         """
         tally = self._tally(number)
         if not tally.entries:
-            raise ProtocolError(f"Round {number} has no masks to remove; call sum at once.")
+            raise ProtocolError(f"Round {number} has no masks to remove. Call sum at once.")
         after, survivors = tally.close("request")
         if not tally.request:
             manifests = tuple(tally.manifests[site] for site in survivors)
@@ -228,6 +228,6 @@ class Hub:
         if number not in self._tallies:
             state = self._finished.get(number, HubRound.UNOPENED)
             raise ProtocolError(
-                f"The centre's round {number} is {state.value}; only an open round continues."
+                f"The centre's round {number} is {state.value}, and only an open round continues."
             )
         return self._tallies[number]

@@ -80,17 +80,17 @@ class Tally:
         """
         if sender in self.contributed:
             raise ProtocolError(
-                f"The contribution of {sender} to round {self.number} has arrived before; "
-                "discard this one."
+                f"The contribution of {sender} to round {self.number} has arrived before. "
+                "Discard this one."
             )
         if self.survivors is not None and sender not in self.survivors:
             raise ProtocolError(
-                f"{sender} was posted as lost in round {self.number}; discard its contribution."
+                f"{sender} was posted as lost in round {self.number}. Discard its contribution."
             )
         if self.posted is not None and self.posted[sender] != manifest:
             raise ProtocolError(
                 f"The contribution of {sender} to round {self.number} is not the one whose "
-                "manifest was posted; discard it."
+                "manifest was posted. Discard it."
             )
         masked, opened = self._vectors(sender, body)
         self.total += masked
@@ -105,12 +105,12 @@ class Tally:
         what = f"The contribution of {sender} to round {self.number}"
         if body.context != self.context or body.bits != self.bits:
             raise ProtocolError(
-                f"{what} answers another question or has {body.bits} bits instead of {self.bits}; "
-                "discard it."
+                f"{what} answers another question or has {body.bits} bits instead of {self.bits}. "
+                "Discard it."
             )
         if (body.opened is None) != (self.opened_entries == 0):
             raise ProtocolError(
-                f"{what} must have {self.opened_entries} opened entries; discard it."
+                f"{what} must have {self.opened_entries} opened entries. Discard it."
             )
         masked = unpack(body.masked, self.bits, self.entries, what)
         if body.opened is None:
@@ -129,8 +129,8 @@ class Tally:
         if len(survivors) < self.roster.minimum or not set(due) <= set(survivors):
             raise ThresholdError(
                 f"Round {self.number} has the vectors of {len(survivors)} sites and needs "
-                f"{max(self.roster.minimum, len(due))}; missing: {', '.join(self.lost())}; "
-                "wait for them or give up the round."
+                f"{max(self.roster.minimum, len(due))}; missing: {', '.join(self.lost())}. "
+                "Wait for them or give up the round."
             )
         return after, survivors
 
@@ -150,14 +150,14 @@ class Tally:
         survivors = self.survivors or ()
         if sender not in survivors or sender in self.answers:
             raise ProtocolError(
-                f"No answer of {sender} to the unmask request of round {self.number} is due; "
-                "discard it."
+                f"No answer of {sender} to the unmask request of round {self.number} is due. "
+                "Discard it."
             )
         due = tuple(map(len, self.held(self.roster.sites if owners is None else owners)))
         same = body.request == hashlib.sha256(self.request).digest()
         if not same or due != (len(body.survivors), len(body.lost)):
             raise ProtocolError(
-                f"{sender} answers another unmask request of round {self.number}; discard it."
+                f"{sender} answers another unmask request of round {self.number}. Discard it."
             )
         self.answers[sender] = body
 

@@ -47,8 +47,8 @@ class HubSetup:
         """
         if self._keys is None:
             raise ProtocolError(
-                f"The centre still waits for {', '.join(self.missing)} to advertise; "
-                "start the sites that are missing."
+                f"The centre still waits for {', '.join(self.missing)} to advertise. "
+                "Start the sites that are missing."
             )
         return self._keys
 
@@ -134,7 +134,7 @@ class HubSetup:
 def _with(gathered: Mapping[str, T], sender: str, data: T, what: str) -> dict[str, T]:
     """Add a message to those gathered, unless its sender has one there."""
     if sender in gathered:
-        raise ProtocolError(f"The {what} of {sender} has arrived before; discard this one.")
+        raise ProtocolError(f"The {what} of {sender} has arrived before. Discard this one.")
     return {**gathered, sender: data}
 
 
@@ -151,7 +151,7 @@ class HubKeys:
     def decrypt(self, kind: type[messages.BodyType], opened: Opened) -> messages.BodyType:
         """Decrypt and decode a message that a site encrypted to the hub."""
         if opened.sender == CENTRE:
-            raise ProtocolError(f"The centre sends no {opened.kind}; discard the message.")
+            raise ProtocolError(f"The centre sends no {opened.kind}. Discard the message.")
         plain = crypto.decrypt(self._key(opened, opened.kind), opened.body, _named(opened))
         return messages.decode(kind, plain, opened.sender)
 
@@ -172,7 +172,7 @@ class HubKeys:
         )
         shown = vectors.opened if released else None
         if not contribution.check_manifest(manifest, parts, body, shown):
-            raise ProtocolError(f"{_named(opened)} is not what its manifest says; discard it.")
+            raise ProtocolError(f"{_named(opened)} is not what its manifest says. Discard it.")
         return vectors
 
     def _key(self, opened: Opened, kind: str) -> bytes:

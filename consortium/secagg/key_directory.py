@@ -80,8 +80,8 @@ class KeySession:
     def __post_init__(self) -> None:
         if not 0 < len(self.run.encode()) <= RUN_BYTES or self.rounds < 0:
             raise ProtocolError(
-                f"A run needs a name of 1 to {RUN_BYTES} bytes and no negative number of rounds; "
-                "correct them."
+                f"A run needs a name of 1 to {RUN_BYTES} bytes and no negative number of rounds. "
+                "Correct them."
             )
 
     @cached_property
@@ -126,8 +126,8 @@ class KeySession:
         """Refuse a round that the run does not have; raises ProtocolError."""
         if not 1 <= number <= self.rounds:
             raise ProtocolError(
-                f"Round {number} is not among the run's rounds 1 to {self.rounds}; "
-                "plan the run with enough rounds."
+                f"Round {number} is not among the run's rounds 1 to {self.rounds}. "
+                "Plan the run with enough rounds."
             )
 
 
@@ -191,17 +191,17 @@ def read_advertisement(
     """
     opened = session.unseal(messages.ADVERTISE, data, session.limits.advertisement, site, 0)
     if opened.sender == CENTRE:
-        raise ProtocolError("The centre has no masks to advertise; discard its message.")
+        raise ProtocolError("The centre has no masks to advertise. Discard its message.")
     body = messages.decode(messages.Advertisement, opened.body, opened.sender)
     if body.session != session.digest:
         raise ProtocolError(
-            f"{opened.sender} was set up with another roster, threshold or number of rounds; "
-            "compare its study file and roster with the others'."
+            f"{opened.sender} was set up with another roster, threshold or number of rounds. "
+            "Compare its study file and roster with the others'."
         )
     if not len(body.masks) == len(body.commitments) == session.keyed_rounds:
         raise ProtocolError(
-            f"{opened.sender} has not one key for each of {session.keyed_rounds} rounds; "
-            "install the same version there."
+            f"{opened.sender} has not one key for each of {session.keyed_rounds} rounds. "
+            "Install the same version there."
         )
     roster = session.roster
     count = len(roster.sites)
@@ -209,7 +209,7 @@ def read_advertisement(
     check_holders(body.holders, count, point, roster.holders, opened.sender)
     if len(body.note) > messages.NOTE_BYTES:
         raise ProtocolError(
-            f"The note of {opened.sender} is over {messages.NOTE_BYTES} bytes; shorten it."
+            f"The note of {opened.sender} is over {messages.NOTE_BYTES} bytes. Shorten it."
         )
     return opened.sender, body
 
@@ -226,7 +226,7 @@ def read_keys(session: KeySession, bundle: bytes) -> Directory:
     if len(body.advertisements) != len(sites):
         raise ProtocolError(
             f"The centre's bundle has {len(body.advertisements)} advertisements for {len(sites)} "
-            "sites; wait until all have joined."
+            "sites. Wait until all have joined."
         )
     read = dict(
         read_advertisement(session, data, site)
@@ -250,7 +250,7 @@ def _check_keys(read: Mapping[str, messages.Advertisement], channel: bytes) -> N
     for owner, keys in owners.items():
         if any(counts[key] > 1 for key in keys):
             raise ProtocolError(
-                f"A key of {owner} is advertised twice; set the sites up again with new secrets."
+                f"A key of {owner} is advertised twice. Set the sites up again with new secrets."
             )
         for key in keys:
             crypto.check_public_key(key, owner)

@@ -228,7 +228,7 @@ def decode(kind: type[BodyType], data: bytes, sender: str) -> BodyType:
         return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(
-            f"The {kind.__name__.lower()} of {sender} is malformed; install the same version there."
+            f"The {kind.__name__.lower()} of {sender} is malformed. Install the same version there."
         ) from error
 
 
@@ -244,7 +244,7 @@ def check_vectors(context: bytes, masked: Ring, opened: Ring | None, bits: int, 
     if not (sound and fits) or len(context) != KEY_BYTES:
         raise ProtocolError(
             f"{where} can contribute vectors of one type, the narrowest of uint16, uint32 and "
-            f"uint64 for a number, with a context of {KEY_BYTES} bytes; convert its arrays to the "
+            f"uint64 for a number, with a context of {KEY_BYTES} bytes. Convert its arrays to the "
             "round's ring."
         )
 

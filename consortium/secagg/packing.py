@@ -79,13 +79,13 @@ def unpack(data: bytes | memoryview, bits: int, entries: int, what: str) -> Ring
     """
     if len(data) != packed_bytes(entries, bits):
         raise ProtocolError(
-            f"{what} has {len(data)} bytes and not {entries} entries of {bits} bits; "
-            "discard it and compare the versions."
+            f"{what} has {len(data)} bytes and not {entries} entries of {bits} bits. "
+            "Discard it and compare the versions."
         )
     free = -entries * bits % _BYTE
     if free and data[-1] >> (_BYTE - free):
         raise ProtocolError(
-            f"{what} has more than {entries} entries of {bits} bits in its last byte; discard it "
+            f"{what} has more than {entries} entries of {bits} bits in its last byte. Discard it "
             "and compare the versions."
         )
     dtype = ring_type(bits)

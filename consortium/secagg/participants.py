@@ -45,12 +45,12 @@ class Participants:
         if not (sound and len(set(names)) == len(names) and set(self.keys) == set(names)):
             raise ProtocolError(
                 f"The roster must give one key to each site and to {CENTRE!r}, with distinct names "
-                f"of 1 to {NAME_BYTES} bytes; correct the sites or the keys."
+                f"of 1 to {NAME_BYTES} bytes. Correct the sites or the keys."
             )
         keys = set(self.keys.values())
         if len(keys) != len(names) or {len(key) for key in keys} != {crypto.KEY_BYTES}:
             raise ProtocolError(
-                "The roster's keys must be 32 bytes each and all different; ask the site whose "
+                "The roster's keys must be 32 bytes each and all different. Ask the site whose "
                 "key is shared or malformed for its own."
             )
 
@@ -59,8 +59,8 @@ class Participants:
         lost = len(self.sites) - self.minimum
         if not 1 <= self.minimum <= sites:
             raise ProtocolError(
-                f"The roster's minimum of {self.minimum} is not among 1 to {sites} sites; "
-                "correct it."
+                f"The roster's minimum of {self.minimum} is not among 1 to {sites} sites. "
+                "Correct it."
             )
         if self.holders:
             self._check_graph(sites, lost)
@@ -69,14 +69,14 @@ class Participants:
             if not (safe and self.threshold <= self.minimum):
                 raise ProtocolError(
                     f"A threshold of {self.threshold} with {self.minimum} of {sites} sites is "
-                    "unsafe or can't be met; take it from consortium.secagg.threshold."
+                    "unsafe or can't be met. Take it from consortium.secagg.threshold."
                 )
 
     def _check_graph(self, sites: int, lost: int) -> None:
         if not least_safe(sites, lost, self.holders, self.threshold):
             raise ProtocolError(
                 f"A threshold of {self.threshold} of {self.holders} holders with {self.minimum} of "
-                f"{sites} sites is unsafe; take both from consortium.secagg.graph."
+                f"{sites} sites is unsafe. Take both from consortium.secagg.graph."
             )
 
     @property
@@ -99,10 +99,10 @@ class Participants:
         """
         if self.keys.get(name) != identity.public_key().public_bytes_raw():
             raise ProtocolError(
-                f"The identity of {name} is not the one on the roster; use the key it joined with."
+                f"The identity of {name} is not the one on the roster. Use the key it joined with."
             )
         if len(secret) != crypto.KEY_BYTES:
-            raise ProtocolError(f"The run's secret of {name} must have 32 bytes; draw it again.")
+            raise ProtocolError(f"The run's secret of {name} must have 32 bytes. Draw it again.")
 
     def point(self, site: str) -> int:
         """Return the evaluation point of a site's shares."""

@@ -156,8 +156,8 @@ class Party:
         digest = hashlib.sha256(request).digest()
         if after.request not in (b"", digest):
             raise ProtocolError(
-                f"{self.name} has answered another unmask request of round {number}; "
-                "give up the round, a site answers one."
+                f"{self.name} has answered another unmask request of round {number}. "
+                "Give up the round, a site answers one."
             )
         held = self.setup.keys.held
         answer = messages.Unmasking(
@@ -192,8 +192,8 @@ class Party:
         after = self._after(number, "restore")
         if not contributed and answered_request is not None:
             raise ProtocolError(
-                f"{self.name} can't have answered in round {number} without a contribution; "
-                "restore the site's stored messages."
+                f"{self.name} can't have answered in round {number} without a contribution. "
+                "Restore the site's stored messages."
             )
         if contributed:
             self._rounds[number] = replace(after, context=context)
@@ -218,7 +218,7 @@ class Party:
         digest = self.session.digest
         if not roster.masked:
             raise ProtocolError(
-                "This run was set up without masks; give its roster a threshold to sum secretly."
+                "This run was set up without masks. Give its roster a threshold to sum secretly."
             )
         private = mask_private(digest, self.name, number, self._member.own.mask_seed(number))
         peers = self.directory.graph.neighbours(self.name)

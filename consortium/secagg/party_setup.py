@@ -39,7 +39,7 @@ class PartySetup:
         """The set-up so far; raises ProtocolError before the keys were received."""
         if self._keys is None:
             raise ProtocolError(
-                f"{self._member.name} has no keys of the others yet; receive them first."
+                f"{self._member.name} has no keys of the others yet. Receive them first."
             )
         return self._keys
 
@@ -53,7 +53,7 @@ class PartySetup:
         after = advance(PARTY, self.state, "advertise", self._member.name)
         if len(note) > messages.NOTE_BYTES:
             raise ProtocolError(
-                f"The note of {self._member.name} is over {messages.NOTE_BYTES} bytes; shorten it."
+                f"The note of {self._member.name} is over {messages.NOTE_BYTES} bytes. Shorten it."
             )
         message = self._advertisement(note)
         self.state = after
@@ -77,8 +77,8 @@ class PartySetup:
         note = directory.sites[self._member.name].note
         if directory.envelopes[self._member.name] != self._advertisement(note):
             raise ProtocolError(
-                f"The bundle's advertisement of {self._member.name} is not from this run's secret; "
-                "give the site back the secret it joined with."
+                f"The bundle's advertisement of {self._member.name} is not from this run's secret. "
+                "Give the site back the secret it joined with."
             )
         near = directory.graph.neighbours(self._member.name)
         publics = {peer: directory.sites[peer].channel for peer in near}
@@ -114,7 +114,7 @@ class PartySetup:
         parts = seed_shares.read_shares(session, name, bundle)
         if parts[name].signed != self._signed:
             raise ProtocolError(
-                f"The bundle's shares of {name} are not those it sent; fetch the bundle again."
+                f"The bundle's shares of {name} are not those it sent. Fetch the bundle again."
             )
         known = self.keys.directory
         channels = self.keys.channels

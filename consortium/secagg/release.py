@@ -90,13 +90,13 @@ def _check_lists(session: KeySession, number: int, body: messages.Release) -> No
         complete and seeds and 1 <= body.bits <= MOST_BITS
     ):
         raise ProtocolError(
-            f"The release of round {number} doesn't list every site once, in roster order; don't "
+            f"The release of round {number} doesn't list every site once, in roster order. Don't "
             "use its numbers."
         )
     if len(body.survivors) < roster.minimum:
         raise ProtocolError(
             f"The release of round {number} has {len(body.survivors)} survivors where "
-            f"{roster.minimum} are the minimum; don't use its numbers."
+            f"{roster.minimum} are the minimum. Don't use its numbers."
         )
 
 
@@ -147,7 +147,7 @@ def check_answered(
     if answer != due:
         raise ProtocolError(
             f"The release of round {number} has other survivors, or another question, than its "
-            "unmask request; don't use its numbers."
+            "unmask request. Don't use its numbers."
         )
     return body
 
@@ -169,7 +169,7 @@ def signed_manifests(
     if len(request.manifests) != len(request.survivors):
         raise ProtocolError(
             f"Round {number} has {len(request.manifests)} manifests of {len(request.survivors)} "
-            "survivors; don't use its numbers."
+            "survivors. Don't use its numbers."
         )
     manifests: dict[str, messages.Manifest] = {}
     for site, data in zip(request.survivors, request.manifests, strict=True):
@@ -180,12 +180,12 @@ def signed_manifests(
         if (body.bits, body.masked) != (bits, size) or body.size < least:
             raise ProtocolError(
                 f"The manifest of {site} for round {number} is of another vector than {entries} "
-                f"entries of {bits} bits; don't use the round's numbers."
+                f"entries of {bits} bits. Don't use the round's numbers."
             )
         if len(body.chunks) != chunks:
             raise ProtocolError(
                 f"The manifest of {site} for round {number} has {len(body.chunks)} digests for "
-                f"{body.size} bytes; don't use the round's numbers."
+                f"{body.size} bytes. Don't use the round's numbers."
             )
         manifests[site] = body
     return manifests
@@ -211,7 +211,7 @@ def added(
     if len(data) != manifest.size or contribution.digests(data) != manifest.chunks:
         raise AlteredError(
             f"The contribution of {printable(site)} to round {number} on the exchange is not the "
-            "one that the site signed; have the exchange's owner restore the first one."
+            "one that the site signed. Have the exchange's owner restore the first one."
         )
     what = f"The contribution of {printable(site)} to round {number}"
     size = manifest.masked

@@ -84,12 +84,12 @@ def read_share(
     count = session.roster.holders or len(session.roster.sites)
     if opened.sender == CENTRE or len(body.sealed) != count:
         raise ProtocolError(
-            f"The shares of {opened.sender} are not one for each holder; discard the message."
+            f"The shares of {opened.sender} are not one for each holder. Discard the message."
         )
     shared = read_shared(session, directory, opened.sender, body.signed)
     if tree_root(body.sealed) != shared.root:
         raise ProtocolError(
-            f"The shares of {opened.sender} are not those in its signed statement; discard the "
+            f"The shares of {opened.sender} are not those in its signed statement. Discard the "
             "message."
         )
     return opened.sender, CheckedShares(body, shared, tree_paths(body.sealed))
@@ -107,7 +107,7 @@ def read_shared(
     body = messages.decode(messages.Shared, opened.body, site)
     if body.transcript != directory.transcript:
         raise ProtocolError(
-            f"{site} was shown other keys than these; don't trust the centre of this run."
+            f"{site} was shown other keys than these. Don't trust the centre of this run."
         )
     return body
 
@@ -139,11 +139,11 @@ def read_shares(session: KeySession, reader: str, bundle: bytes) -> dict[str, me
     body = messages.decode(messages.Shares, opened.body, CENTRE)
     if body.reader != reader:
         raise ProtocolError(
-            f"The centre's bundle of shares is for another site than {reader}; fetch it again "
+            f"The centre's bundle of shares is for another site than {reader}. Fetch it again "
             "later, and check the rights to write to the exchange."
         )
     if len(body.shares) != len(session.roster.sites):
-        raise ProtocolError("The centre's bundle of shares is not complete; fetch it again later.")
+        raise ProtocolError("The centre's bundle of shares is not complete. Fetch it again later.")
     return dict(zip(session.roster.sites, body.shares, strict=True))
 
 
@@ -155,7 +155,7 @@ def check_common(shared: messages.Shared, site: str, own: bytes, who: str) -> No
     if shared.common != own:
         raise DisagreementError(
             f"{site} works out another plan than {who}, with other noise, sums or sites' sizes, "
-            "before the first round; install the same version of the software and of its libraries "
+            "before the first round. Install the same version of the software and of its libraries "
             "on both machines and start a new run."
         )
 
@@ -187,15 +187,15 @@ def open_share(
     place = holders.index(name)
     if not is_under(root, part.sealed, place, len(holders), part.path):
         raise ProtocolError(
-            f"The share of {sender} for {name} is not the one that {sender} signed; don't trust "
+            f"The share of {sender} for {name} is not the one that {sender} signed. Don't trust "
             "the centre of this run."
         )
     key = directory.keys.channel(shared, sender, name, messages.SHARE, 0)
     held = crypto.decrypt(key, part.sealed, f"The share of {sender} for {name}")
     if len(held) != session.keyed_rounds * _ROUND_BYTES:
         raise ProtocolError(
-            f"{sender} gave {name} shares for another number of rounds; "
-            "install the same version there."
+            f"{sender} gave {name} shares for another number of rounds. "
+            "Install the same version there."
         )
     return held
 

@@ -114,5 +114,5 @@ def advance(
     except KeyError:
         due = ", ".join(name for known, name in table if known is state) or "nothing"
         raise ProtocolError(
-            f"{where} is {state.value} and can't do '{event}'; due now: {due}."
+            f"{where} is {state.value} and can't do '{event}'. Allowed now: {due}."
         ) from None

@@ -55,8 +55,8 @@ def threshold(sites: int, colluding: int, dropouts: int) -> int:
     """
     if not (sites >= 1 and 0 <= colluding < sites and dropouts >= 0):
         raise StudyError(
-            f"{colluding} colluding and {dropouts} missing of {sites} sites make no consortium; "
-            "leave at least one honest site."
+            f"{colluding} colluding and {dropouts} missing of {sites} sites make no consortium. "
+            "Leave at least one honest site."
         )
     possible = most_dropouts(sites, colluding)
     if dropouts > possible:

@@ -102,7 +102,7 @@ def read_unmask_request(
     body = messages.decode(messages.Request, opened.body, CENTRE)
     if body.context != context:
         raise ProtocolError(
-            f"The unmask request of round {number} belongs to another question; give up the round."
+            f"The unmask request of round {number} belongs to another question. Give up the round."
         )
     _check_lists(session, number, body)
     return body
@@ -119,7 +119,7 @@ def read_manifest(
     body = messages.decode(messages.Manifest, opened.body, site)
     if body.context != context:
         raise ProtocolError(
-            f"The manifest of {site} for round {number} belongs to another question; discard it."
+            f"The manifest of {site} for round {number} belongs to another question. Discard it."
         )
     return body
 
@@ -132,13 +132,13 @@ def _check_lists(session: KeySession, number: int, body: messages.Request) -> No
     lists = (body.survivors, body.lost)
     if not complete or (survivors, lost) != lists or len(body.manifests) != len(survivors):
         raise ProtocolError(
-            f"The unmask request of round {number} doesn't list every site once, in roster order; "
-            "give up the round."
+            f"The unmask request of round {number} doesn't list every site once, in roster order. "
+            "Give up the round."
         )
     if len(survivors) < roster.minimum:
         raise ThresholdError(
             f"The unmask request of round {number} names {len(survivors)} survivors where "
-            f"{roster.minimum} are the minimum, without {', '.join(lost)}; give up the round."
+            f"{roster.minimum} are the minimum, without {', '.join(lost)}. Give up the round."
         )
 
 
@@ -159,12 +159,12 @@ def check_request(
     not among the survivors, or a surviving neighbour's manifest is missing.
     """
     if not session.roster.masked:
-        raise ProtocolError("This run was set up without masks; no unmask request is due in it.")
+        raise ProtocolError("This run was set up without masks, so it has no unmask request.")
     body = read_unmask_request(session, number, context, data)
     if name not in body.survivors:
         raise ProtocolError(
             f"The unmask request of round {number} lists {name} as lost, though it has "
-            "contributed; give up the round, its vector came too late or was held back."
+            "contributed. Give up the round, its vector came too late or was held back."
         )
     _check_manifests(session, number, body, {name, *neighbours})
     return body
@@ -272,8 +272,8 @@ class Opener:
                 missing = [s for s in holders if s in survivors and s not in found]
                 raise ThresholdError(
                     f"Round {self._tally.number} has {len(found)} unmask answers and needs "
-                    f"{needed}{self._of(holders, owner)}; missing: {', '.join(missing)}; "
-                    "wait for them or give up the round."
+                    f"{needed}{self._of(holders, owner)}; missing: {', '.join(missing)}. "
+                    "Wait for them or give up the round."
                 )
 
     def _of(self, holders: tuple[str, ...], owner: str) -> str:
@@ -309,7 +309,7 @@ class Opener:
         if found is None:
             raise ThresholdError(
                 f"Too many shares of {site}'s seed for round {self._tally.number} are wrong, of "
-                f"those sent by {', '.join(trusted)}; wait for more answers or give up the round."
+                f"those sent by {', '.join(trusted)}. Wait for more answers or give up the round."
             )
         self.wrong += [(roster.sites[point - 1], site) for point in found.wrong]
         return found.secret

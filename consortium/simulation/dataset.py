@@ -85,7 +85,7 @@ def start_derivatives(
 def require_empty(folder: Path) -> None:
     """Refuse a folder for simulated data that is not empty; raises OutputError."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder} is not an empty folder; remove it or choose another.")
+        raise OutputError(f"{folder} is not an empty folder. Remove it or choose another.")
 
 
 def write_run(
@@ -217,8 +217,8 @@ def split_over_sites(
     """
     series = [_read(path) for path in images]
     if pieces * len(series) < len(sites):
-        msg = f"{len(series)} series in {pieces} pieces don't serve {len(sites)} sites; "
-        raise DataError(msg + "cut into more pieces.")
+        msg = f"{len(series)} series in {pieces} pieces don't serve {len(sites)} sites. "
+        raise DataError(msg + "Cut into more pieces.")
     _require_one_grid(images, series)
     dealt = [piece for image in series for piece in _cut(image, pieces)]
     made = RealData({site: folder / site / "bids" for site in sites}, folder / "mask.nii.gz")
@@ -240,10 +240,10 @@ def _read(path: Path) -> nib.Nifti1Image:
         image = nib.load(path)
     except UNREADABLE as error:
         raise DataError(
-            f"{path} can't be read as NIfTI; check that it exists and is complete."
+            f"{path} can't be read as NIfTI. Check that it exists and is complete."
         ) from error
     if len(image.shape) != 4:
-        raise DataError(f"{path} has {len(image.shape)} axes; give a 4-D series of volumes.")
+        raise DataError(f"{path} has {len(image.shape)} axes. Give a 4-D series of volumes.")
     return image
 
 
@@ -251,7 +251,7 @@ def _require_one_grid(paths: Sequence[Path], series: Sequence[nib.Nifti1Image]) 
     first = series[0]
     for path, image in zip(paths, series, strict=True):
         if image.shape[:3] != first.shape[:3] or not np.allclose(image.affine, first.affine):
-            raise DataError(f"{path} is on another grid than {paths[0]}; split it on its own.")
+            raise DataError(f"{path} is on another grid than {paths[0]}. Split it on its own.")
 
 
 def _cut(image: nib.Nifti1Image, pieces: int) -> list[nib.Nifti1Image]:

@@ -63,10 +63,10 @@ def network_maps(
         Unit-free, largest value about 1; rows in the order of ``image[mask]``.
     """
     if mask.shape != tuple(shape):
-        msg = f"A mask of shape {mask.shape} does not fit a grid of shape {tuple(shape)}; "
-        raise DataError(msg + "draw networks on the mask's own grid.")
+        msg = f"A mask of shape {mask.shape} does not fit a grid of shape {tuple(shape)}. "
+        raise DataError(msg + "Draw networks on the mask's own grid.")
     if not 1 <= count <= len(NETWORKS):
-        msg = f"There are {len(NETWORKS)} known networks, not {count}; ask for one up to all."
+        msg = f"There are {len(NETWORKS)} known networks, not {count}. Ask for one up to all."
         raise DataError(msg)
     places = np.asarray(apply_affine(affine, np.argwhere(mask)), dtype=np.float64)
     names = tuple(NETWORKS)[:count]

@@ -119,7 +119,7 @@ def read_regions(path: Path, grid: Grid) -> Regions:
     sums = np.asarray(rows.sum(axis=1)).ravel()
     if not len(sums) or not (sums > 0).all():
         number = int(np.argmin(sums)) + 1 if len(sums) else 0
-        msg = f"Region {number} of the atlas {path} has no voxel in the study's mask; remove it"
+        msg = f"Region {number} of the atlas {path} has no voxel in the study's mask. Remove it"
         raise DataError(f"{msg}, or refine the grid.")
     return Regions(sparse.csr_array(sparse.diags_array(1.0 / sums) @ rows))
 
@@ -142,17 +142,17 @@ def read_image(
         image = load_nifti(path)
         values = np.asarray(image.dataobj, dtype=np.float32)
     except UNREADABLE as error:
-        raise DataError(f"The {what} {path} can't be read; give a whole NIfTI file.") from error
+        raise DataError(f"The {what} {path} can't be read. Give a whole NIfTI file.") from error
     check_stated(path, image, what)
     if is_kept(image) and not at_home:
         raise DataError(
             f"The {what} {path} is made of a hospital's own participants without noise and must "
-            "not leave it; take maps that a study released."
+            "not leave it. Take maps that a study released."
         )
     if values.ndim not in (3, 4) or not np.isfinite(values).all():
-        raise DataError(f"The {what} {path} is no 3-D or 4-D image of finite numbers; correct it.")
+        raise DataError(f"The {what} {path} is no 3-D or 4-D image of finite numbers. Correct it.")
     if not is_invertible(image.affine):
-        raise DataError(f"The {what} {path} has a singular affine; repair its sform and qform.")
+        raise DataError(f"The {what} {path} has a singular affine. Repair its sform and qform.")
     return image, values
 
 
@@ -160,7 +160,7 @@ def _labels(values: NDArray[np.float32], image: nib.Nifti1Image, grid: Grid, pat
     """Return one row of ones for each label of the whole atlas, in the labels' order."""
     labels = np.unique(values)
     if not np.array_equal(labels, np.rint(labels)):
-        raise DataError(f"The atlas {path} has fractions; give labels, or a map for each region.")
+        raise DataError(f"The atlas {path} has fractions. Give labels, or a map for each region.")
     labels = labels[labels != 0]
     found = sample(values, voxel_places(image.affine, grid), order=0)
     voxels = np.flatnonzero(found)
@@ -209,7 +209,7 @@ def read_parcellation(path: Path, mesh: Mesh) -> Regions:
     region_names = tuple(names.get(int(key), "") for key in keys_present)
     if not region_names or "" in region_names or len({*region_names}) < len(region_names):
         raise DataError(
-            f"The atlas {path} has not a name of its own for each parcel on the cortex; give one "
+            f"The atlas {path} has not a name of its own for each parcel on the cortex. Give one "
             "with a name for each."
         )
     vertices = np.flatnonzero(found)
@@ -232,7 +232,7 @@ def _keys_of(
             whole[vertices] = keys[start : start + len(vertices)]
     if not whole.any():
         raise DataError(
-            f"The atlas {path} has no parcel in the {SIDE_NAMES[side.side]} hemisphere; give one "
+            f"The atlas {path} has no parcel in the {SIDE_NAMES[side.side]} hemisphere. Give one "
             "of both."
         )
     return whole[side.cortex]
@@ -256,7 +256,7 @@ def parcel_places(path: Path, image: nib.Cifti2Image, regions: Regions) -> NDArr
     if lacking:
         more = f" (and {len(lacking) - 1} others)" if lacking[1:] else ""
         raise DataError(
-            f"{path} has not one parcel '{lacking[0]}'{more}, as the study's atlas has; give the "
+            f"{path} has not one parcel '{lacking[0]}'{more}, as the study's atlas has. Give the "
             "series of that atlas."
         )
     return np.array([names.index(name) for name in regions.names])
@@ -336,7 +336,7 @@ def read_anatomy(path: Path) -> Anatomy:
     """
     image, values = read_image(path, "anatomical atlas")
     if values.ndim != 3 or not np.array_equal(values, np.rint(values)):
-        raise DataError(f"The anatomical atlas {path} is no 3-D image of labels; give one.")
+        raise DataError(f"The anatomical atlas {path} is no 3-D image of labels. Give one.")
     affine = np.asarray(image.affine, dtype=np.float64)
     return Anatomy(values.astype(np.int64), affine, read_names(table_of(path)))
 

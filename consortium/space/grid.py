@@ -50,12 +50,12 @@ class Grid:
 
     def __post_init__(self) -> None:
         if self.mask.ndim != 3 or self.mask.dtype != np.bool_:
-            msg = f"The study's mask has shape {self.mask.shape}; give a 3-D image of 0 and 1."
+            msg = f"The study's mask must be a 3-D image of 0 and 1, got shape {self.mask.shape}."
             raise DataError(msg)
         if not self.mask.any():
-            raise DataError("The study's mask is empty; give one with at least one voxel in it.")
+            raise DataError("The study's mask must contain at least one voxel, and it is empty.")
         if not is_invertible(self.affine):
-            raise DataError("The affine of the study's mask is singular; correct its header.")
+            raise DataError("The affine of the study's mask is singular. Correct its header.")
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -102,8 +102,8 @@ class Grid:
             3-D or 4-D, float32, in mm of the MNI152 space.
         """
         if values.ndim not in (1, 2) or values.shape[0] != self.features:
-            msg = f"Values of shape {values.shape} don't fit a grid of {self.features} voxels; "
-            raise DataError(msg + "give one row for each voxel of the mask.")
+            msg = f"Values of shape {values.shape} don't fit a grid of {self.features} voxels. "
+            raise DataError(msg + "Give one row for each voxel of the mask.")
         volume = np.zeros(self.shape + values.shape[1:], dtype=np.float32)
         volume[self.mask] = values
         image = nib.Nifti1Image(volume, self.affine)
@@ -137,7 +137,7 @@ def study_grid(data: DataSection, folder: Path) -> Grid:
     try:
         path = path_in_folder(folder, data.mask)
     except ValueError as error:
-        msg = f"The study's mask {data.mask} is not next to the study file; give a relative path."
+        msg = f"The study's mask {data.mask} is not next to the study file. Give a relative path."
         raise DataError(msg) from error
     return mask_grid(path)
 
@@ -155,7 +155,7 @@ def template_grid(resolution: float) -> Grid:
     """
     if resolution < FINEST:
         raise DataError(
-            f"The study's resolution of {resolution:g} mm is finer than {FINEST:g} mm; ask for a "
+            f"The study's resolution of {resolution:g} mm is finer than {FINEST:g} mm. Ask for a "
             "coarser grid."
         )
     # Read from where nilearn has it: to import nilearn takes seconds, in every process.
@@ -206,11 +206,11 @@ def mask_grid(path: Path) -> Grid:
         image = load_nifti(path)
         values = np.asarray(image.dataobj)
     except UNREADABLE as error:
-        msg = f"The mask {path} can't be read; give a whole 3-D NIfTI file."
+        msg = f"The mask {path} can't be read. Give a whole 3-D NIfTI file."
         raise DataError(msg) from error
     check_stated(path, image, "mask")
     if values.dtype.kind not in "biuf":
-        raise DataError(f"The mask {path} does not contain real numbers; save it as 0 and 1.")
+        raise DataError(f"The mask {path} does not contain real numbers. Save it as 0 and 1.")
     try:
         return Grid((values != 0) & np.isfinite(values), np.asarray(image.affine, np.float64))
     except DataError as error:

@@ -157,14 +157,14 @@ def load_gifti(path: Path, side: Side, most: int = _MOST_BYTES, unpacked: int | 
         image = open_gifti(path, most, unpacked)
     except DAMAGED as error:
         raise DataError(
-            f"{path} can't be read; give a whole GIFTI file, with its numbers in it."
+            f"{path} can't be read. Give a whole GIFTI file, with its numbers in it."
         ) from error
     structures = {each.meta.get("AnatomicalStructurePrimary") for each in (image, *image.darrays)}
     for other in SIDES:
         if other != side and f"Cortex{SIDE_NAMES[other].title()}" in structures:
             raise DataError(
                 f"{path} says that it is of the {SIDE_NAMES[other]} hemisphere, and is given as "
-                f"that of the {SIDE_NAMES[side]}; correct its name or its place."
+                f"that of the {SIDE_NAMES[side]}. Correct its name or its place."
             )
     return image
 
@@ -213,7 +213,7 @@ def mesh_values(path: Path, image: Any) -> NDArray[np.float64]:
     """
     arrays = [np.asarray(each.data) for each in image.darrays]
     if len(arrays) != 1 or arrays[0].ndim != 1 or arrays[0].dtype.kind not in "biuf":
-        raise DataError(f"{path} does not have one number for each vertex; give a file of one map.")
+        raise DataError(f"{path} does not have one number for each vertex. Give a file of one map.")
     return arrays[0].astype(np.float64)
 
 
@@ -240,7 +240,7 @@ def read_sides(mesh: MeshName, paths: Sequence[Path]) -> tuple[tuple[Array, Arra
         points = image.get_arrays_from_intent("NIFTI_INTENT_POINTSET")
         faces = image.get_arrays_from_intent("NIFTI_INTENT_TRIANGLE")
         if len(points) != 1 or len(faces) != 1:
-            raise DataError(f"{path} has no surface; give a .surf.gii file of one.")
+            raise DataError(f"{path} has no surface. Give a .surf.gii file of one.")
         coordinates = np.asarray(points[0].data, dtype=np.float64)
         triangles = np.asarray(faces[0].data).astype(np.intp)
         _check_surface(path.name, mesh, coordinates, triangles)
@@ -252,17 +252,19 @@ def _check_surface(name: str, mesh: str, coordinates: Array, triangles: Array) -
     wanted = MESHES[mesh].vertices
     if coordinates.shape != (wanted, 3):
         raise DataError(
-            f"The surface {name} has {len(coordinates):,} vertices, where {mesh} has {wanted:,}; "
-            "name one of that mesh."
+            f"The surface {name} has {len(coordinates):,} vertices, where {mesh} has {wanted:,}. "
+            "Name one of that mesh."
         )
     each = np.arange(wanted)
     whole = triangles.shape[1:] == (3,) and np.array_equal(np.unique(triangles), each)
     if not whole or not np.isfinite(coordinates).all():
-        raise DataError(f"The surface {name} has not each vertex in a triangle; give a whole one.")
+        raise DataError(
+            f"Every vertex of the surface {name} must be in a triangle. Give a whole one."
+        )
     corners = coordinates[triangles]
     sides = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     if not np.linalg.norm(sides, axis=1).min() > 0:
-        raise DataError(f"The surface {name} has a triangle without area; give one in mm.")
+        raise DataError(f"Every triangle of the surface {name} must have an area. Give one in mm.")
 
 
 def _cortex(name: str, folder: Path, mesh: str, side: Side) -> NDArray[np.bool_]:
@@ -271,12 +273,12 @@ def _cortex(name: str, folder: Path, mesh: str, side: Side) -> NDArray[np.bool_]
     values = mesh_values(path, load_gifti(path, side))
     if len(values) != wanted:
         raise DataError(
-            f"The medial wall {name} has {len(values):,} vertices, where {mesh} has {wanted:,}; "
-            "name one of that mesh."
+            f"The medial wall {name} has {len(values):,} vertices, where {mesh} has {wanted:,}. "
+            "Name one of that mesh."
         )
     cortex: NDArray[np.bool_] = (values != 0) & np.isfinite(values)
     if not cortex.any():
-        raise DataError(f"{name} is 0 everywhere, and leaves no cortex; give one with 1 there.")
+        raise DataError(f"{name} must be 1 on the cortex, and it is 0 everywhere. Correct it.")
     return cortex
 
 
@@ -285,7 +287,7 @@ def _beside(folder: Path, name: str) -> Path:
         return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
-            f"The study's file {name} is not next to the study file; give a relative path."
+            f"The study's file {name} is not next to the study file. Give a relative path."
         ) from error
 
 
@@ -315,22 +317,22 @@ def cortex_rows(path: Path, image: nib.Cifti2Image, mesh: Mesh) -> NDArray[np.in
 
 def _of_side(path: Path, model: Any, side: Hemisphere, mesh: Mesh) -> NDArray[np.intp]:
     if model is None or model.model_type != "CIFTI_MODEL_TYPE_SURFACE":
-        raise DataError(f"{path} has no {SIDE_NAMES[side.side]} cortex; give both hemispheres.")
+        raise DataError(f"{path} has no {SIDE_NAMES[side.side]} cortex. Give both hemispheres.")
     try:
         many = int(model.surface_number_of_vertices)
         start = int(model.index_offset)
         vertices = np.fromiter(model.vertex_indices, np.intp)
     except DAMAGED as error:
         raise DataError(
-            f"{path} does not say which vertices of the {SIDE_NAMES[side.side]} cortex it has; "
-            "write it again."
+            f"{path} does not say which vertices of the {SIDE_NAMES[side.side]} cortex it has. "
+            "Write it again."
         ) from error
     check_vertices(path, side, many, mesh)
     order = np.argsort(vertices, kind="stable")
     if not np.array_equal(vertices[order], np.flatnonzero(side.cortex)):
         raise DataError(
             f"{path} has {len(order):,} vertices of the {SIDE_NAMES[side.side]} cortex, and the "
-            f"study's {side.features:,} are others; use the study's medial wall."
+            f"study's {side.features:,} are others. Use the study's medial wall."
         )
     return np.asarray(start + order)
 
@@ -340,5 +342,5 @@ def check_vertices(path: Path, side: Hemisphere, vertices: int, mesh: Mesh) -> N
     if vertices != mesh.kind.vertices:
         raise DataError(
             f"{path} has {vertices:,} vertices in the {SIDE_NAMES[side.side]} hemisphere, where "
-            f"{mesh.name} has {mesh.kind.vertices:,}; resample it to {mesh.name}."
+            f"{mesh.name} has {mesh.kind.vertices:,}. Resample it to {mesh.name}."
         )

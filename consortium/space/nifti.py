@@ -130,7 +130,7 @@ def check_stated(path: Path, image: Any, what: str) -> None:
 
 def _of_surface(path: Path) -> DataError:
     return DataError(
-        f"{path} has values on a surface, where an image of voxels is required; give a NIfTI "
+        f"{path} has values on a surface, where an image of voxels is required. Give a NIfTI "
         "image, or name a view of source: surface."
     )
 

@@ -391,7 +391,7 @@ def _beside(folder: Path, name: str, what: str) -> Path:
         return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
-            f"The study's {what} {name} is not next to the study file; give a relative path."
+            f"The study's {what} {name} is not next to the study file. Give a relative path."
         ) from error
 
 

@@ -64,8 +64,8 @@ def read_templates(
     inside = share_inside(voxel_places(np.asarray(image.affine), grid), image.shape)
     if inside < _LEAST_INSIDE:
         raise DataError(
-            f"The templates {path} contain {inside:.0%} of the study's voxels; they are of another "
-            "space, so give maps in the study's own."
+            f"The templates {path} must be in the study's space, and they contain only "
+            f"{inside:.0%} of its voxels. Give maps in the study's space."
         )
     stack = values[..., None] if values.ndim == 3 else values
     coarse = sample_maps(stack, image, grid).T
@@ -83,7 +83,7 @@ def check_varied(maps: NDArray[np.float32], path: Path) -> None:
     if len(flat):
         raise DataError(
             f"Map {flat[0] + 1} of the templates {path} is the same everywhere in the study's "
-            "brain; remove it, or check that the file is in the study's space."
+            "brain. Remove it, or check that the file is in the study's space."
         )
 
 
@@ -106,7 +106,7 @@ def read_surface_templates(
     if path.suffix == ".gii":
         names = side_file_names(path.name)
         if len(names) != len(mesh.sides):
-            raise DataError(f"The templates {path} are of one hemisphere; name that of hemi-L.")
+            raise DataError(f"The templates {path} are of one hemisphere. Name that of hemi-L.")
         parts = zip(names, mesh.sides, strict=True)
         values = np.vstack([_of_gifti(path.with_name(n), s, mesh, at_home) for n, s in parts])
     else:
@@ -147,7 +147,7 @@ def read_dense(
         values: NDArray[Any] = np.asarray(image.dataobj, dtype=np.float32)
     except DAMAGED as error:
         raise DataError(
-            f"{path} is not a complete file of maps on {mesh}; give .dscalar.nii, or hemi-L of a "
+            f"{path} is not a complete file of maps on {mesh}. Give .dscalar.nii, or hemi-L of a "
             "pair of .gii."
         ) from error
     _check_home(path, is_kept(image), at_home)
@@ -166,7 +166,7 @@ def _of_gifti(path: Path, side: Hemisphere, mesh: Mesh, at_home: bool) -> NDArra
     if not 0 < len(maps) <= _MOST_MAPS or any(
         m.ndim != 1 or m.dtype.kind not in "iuf" for m in maps
     ):
-        raise DataError(f"The templates {path} have no map of numbers; give one for each network.")
+        raise DataError(f"The templates {path} have no map of numbers. Give one for each network.")
     for each in maps:
         check_vertices(path, side, len(each), mesh)
     return np.stack([each[side.cortex] for each in maps], axis=1).astype(np.float32)
@@ -176,5 +176,5 @@ def _check_home(path: Path, kept: bool, at_home: bool) -> None:
     if kept and not at_home:
         raise DataError(
             f"The maps {path} are made of a hospital's own participants without noise and must not "
-            "leave it; take maps that a study released."
+            "leave it. Take maps that a study released."
         )

@@ -53,9 +53,9 @@ class PersonRule(FrozenModel):
         if numeric == bool(self.levels):
             raise ValueError("give either 'levels', or 'low' or 'high' or both")
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError(f"low {self.low:g} is above high {self.high:g}; correct them")
+            raise ValueError(f"low {self.low:g} is above high {self.high:g}. Correct them")
         if len(set(self.levels)) < len(self.levels):
-            raise ValueError("a level appears twice; give each once")
+            raise ValueError("a level appears twice. Give each once")
         return self
 
     def takes(self, value: str) -> bool:
@@ -75,7 +75,7 @@ def _columns(rules: dict[str, PersonRule]) -> dict[str, PersonRule]:
     for name in rules:
         if not _COLUMN.fullmatch(name):
             raise ValueError(
-                f"{name[:40]!r} is not a name of a column; use letters, digits, _ . & -"
+                f"{name[:40]!r} is not a name of a column. Use letters, digits, _ . & -"
             )
     return rules
 
@@ -83,9 +83,9 @@ def _columns(rules: dict[str, PersonRule]) -> dict[str, PersonRule]:
 def _without_field(wanted: dict[str, str]) -> dict[str, str]:
     for key in wanted:
         if key in _FIELD_OF:
-            raise ValueError(f"'{key}' has its own field; write 'data: {{{_FIELD_OF[key]}: …}}'")
+            raise ValueError(f"'{key}' has its own field. Write 'data: {{{_FIELD_OF[key]}: …}}'")
         if key in _NEVER_CHOSEN:
-            raise ValueError(f"'{key}' can't be chosen by a study; leave it out")
+            raise ValueError(f"'{key}' can't be chosen by a study. Leave it out")
     return wanted
 
 
@@ -234,30 +234,30 @@ class DataSection(Section):
     def _fits_a_mesh(self) -> DataSection:
         if self.mesh_files is None or self.mesh is None:
             if self.surfaces or self.cortex:
-                raise FieldError("mesh", "surfaces and cortex are of a mesh; name it")
+                raise FieldError("mesh", "surfaces and cortex are of a mesh. Name it")
             return self
         self.mesh_files.check()
         if self.space != MESHES[self.mesh].space:
-            raise FieldError("space", f"{self.mesh} has a space of its own; leave space out")
+            raise FieldError("space", f"{self.mesh} has a space of its own. Leave space out")
         if self.atlas and not self.atlas.endswith(_LABELS):
             raise FieldError(
                 "atlas",
                 f"on a mesh it is a file of labels of CIFTI, with {_LABELS} as its name's "
-                "end; name one, or leave it out",
+                "end. Name one, or leave it out",
             )
         fields = type(self).model_fields
         named = [n for n in _OF_VOXELS if getattr(self, n) not in (fields[n].default, 0)]
         if named:
             raise FieldError(
                 named[0],
-                f"it is for voxels, and the series are on the mesh {self.mesh}; leave it out",
+                f"it is for voxels, and the series are on the mesh {self.mesh}. Leave it out",
             )
         return self
 
     @model_validator(mode="after")
     def _one_cohort(self) -> DataSection:
         if "+" in self.space and "cohort" in self.entities:
-            raise FieldError("entities", "'cohort' is given by space; leave it out of one of them")
+            raise FieldError("entities", "'cohort' is given by space. Leave it out of one of them")
         return self
 
     @model_validator(mode="after")
@@ -265,6 +265,6 @@ class DataSection(Section):
         if self.high_pass and self.low_pass and self.high_pass >= self.low_pass:
             raise ValueError(
                 f"high_pass ({self.high_pass:g} Hz) must be below low_pass ({self.low_pass:g} "
-                "Hz); correct one."
+                "Hz). Correct one."
             )
         return self

@@ -56,7 +56,7 @@ class PrivacySection(Section):
             return values
         if values.get("scheme") == "secure-sum":
             raise ValueError(
-                "scheme 'secure-sum' is now 'cape' with exact noise; write the two lines "
+                "scheme 'secure-sum' is now 'cape' with exact noise. Write the two lines "
                 "'scheme: cape' and 'boost: exact'"
             )
         if values.get("scheme") == "cape" and "boost" not in values:
@@ -190,14 +190,14 @@ class Study(Section):
     def _printable(cls, said: str | tuple[str, ...]) -> str | tuple[str, ...]:
         lines = (said,) if isinstance(said, str) else said
         if not all(line.isprintable() and len(line) <= 200 for line in lines):
-            raise ValueError("must be one line of at most 200 printable characters; correct it")
+            raise ValueError("must be one line of at most 200 printable characters. Correct it")
         return said
 
     @field_validator("sites")
     @classmethod
     def _distinct(cls, sites: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(sites)) != len(sites):
-            raise ValueError("a site is named twice; name each site once")
+            raise ValueError("a site is named twice. Name each site once")
         return sites
 
     @model_validator(mode="before")
@@ -210,7 +210,7 @@ class Study(Section):
     def _known(cls, name: str) -> str:
         if name not in REGISTRY:
             known = ", ".join(sorted(REGISTRY))
-            raise ValueError(f"{name[:40]!r} is not known; choose one of {known}")
+            raise ValueError(f"{name[:40]!r} is not known. Choose one of {known}")
         return name
 
     @field_validator("analysis", mode="before")
@@ -230,14 +230,14 @@ class Study(Section):
         data = self.data
         if self.fewest > len(self.sites):
             raise FieldError(
-                "quorum", f"{self.quorum} sites can't be there of {len(self.sites)}; lower it"
+                "quorum", f"{self.quorum} sites can't be there of {len(self.sites)}. Lower it"
             )
         missing = privacy.colluding_sites + privacy.dropouts
         if privacy.scheme != "none" and missing >= self.fewest:
             raise FieldError(
                 "privacy",
                 f"{privacy.colluding_sites} colluding and {privacy.dropouts} missing "
-                f"sites leave none of {self.fewest}; lower colluding_sites or dropouts, or raise "
+                f"sites leave none of {self.fewest}. Lower colluding_sites or dropouts, or raise "
                 "quorum",
             )
         self._check_sizes()
@@ -275,11 +275,11 @@ class Study(Section):
         if lacking:
             raise FieldError(
                 "participants",
-                f"a nominal number is required for each site, and {lacking[0]} has none; add it",
+                f"a nominal number is required for each site, and {lacking[0]} has none. Add it",
             )
         self.analysis.check_sizes(self.participants)
         if self.features and self.volumes is not None:
-            raise FieldError("volumes", "feature vectors have no volumes; leave it out")
+            raise FieldError("volumes", "feature vectors have no volumes. Leave it out")
 
     def _check_columns(self) -> None:
         read: dict[tuple[str, str], str] = {}
@@ -289,8 +289,8 @@ class Study(Section):
                 if other != view.name:
                     raise FieldError(
                         "features",
-                        f"views {other} and {view.name} both name {column} of {file}; "
-                        "leave it out of one of them",
+                        f"views {other} and {view.name} both name {column} of {file}. "
+                        "Leave it out of one of them",
                     )
 
     def _check_checkers(self) -> None:
@@ -299,8 +299,8 @@ class Study(Section):
         if self.verification.open and (privacy.exact or privacy.scheme != "cape"):
             raise FieldError(
                 "verification.open",
-                "open vectors require correlated noise of a stated variance; "
-                "leave open out, or set scheme: cape and boost: 10000",
+                "open vectors require correlated noise of a stated variance. "
+                "Leave open out, or set scheme: cape and boost: 10000",
             )
         if not wanted:
             return
@@ -308,14 +308,14 @@ class Study(Section):
             raise FieldError(
                 "verification.checkers",
                 "no site can show a sum without seeing single sites' "
-                "vectors; set checkers: 0, or scheme: cape with boost: exact, or open: true",
+                "vectors. Set checkers: 0, or scheme: cape with boost: exact, or open: true",
             )
         if not privacy.colluding_sites < wanted <= self.fewest:
             raise FieldError(
                 "verification.checkers",
                 f"{wanted} sites show nothing where "
                 f"{privacy.colluding_sites} may collude, or are more than the {self.fewest} that "
-                "take part; set a number between",
+                "take part. Set a number between",
             )
 
     def _check_views(self) -> None:
@@ -323,31 +323,31 @@ class Study(Section):
         if takes == "series" and self.features:
             raise FieldError(
                 "features",
-                f"{self.algorithm} works on image series, not on feature vectors; leave "
+                f"{self.algorithm} works on image series, not on feature vectors. Leave "
                 "features out",
             )
         if takes == "features" and not self.features:
             raise FieldError(
                 "features",
-                f"{self.algorithm} works on feature vectors of participants; name at "
+                f"{self.algorithm} works on feature vectors of participants. Name at "
                 "least one view",
             )
         if self.features and self.privacy.unit != "subject":
             raise FieldError(
-                "privacy.unit", "feature vectors belong to participants; set unit: subject"
+                "privacy.unit", "feature vectors belong to participants. Set unit: subject"
             )
         data = self.data
         report = self.report
         if data.mesh and self.features:
             raise FieldError(
                 "data.mesh",
-                "it is for series, and the study is of feature vectors; leave it out, "
+                "it is for series, and the study is of feature vectors. Leave it out, "
                 "and name a view of source: surface",
             )
         if data.mesh and (report.atlas or report.networks):
             raise FieldError(
                 "report",
-                "its atlas and networks have voxels, and the maps are on a mesh; leave them out",
+                "its atlas and networks have voxels, and the maps are on a mesh. Leave them out",
             )
         for view in self.features:
             if why := view.unfit(data.standardize, bool(data.atlas)):
@@ -362,7 +362,7 @@ class Study(Section):
             )
         names = [view.name for view in self.features]
         if len(set(names)) < len(names):
-            raise FieldError("features", "two views have one name; name each differently")
+            raise FieldError("features", "two views have one name. Name each differently")
 
     @property
     def heading(self) -> str:

@@ -81,7 +81,7 @@ def check_version(announced: bytes) -> None:
     if version != __version__:
         raise ConfigurationError(
             f"The run was announced with version {printable(version, 40)}, and this is "
-            f"{__version__}; install that one and check again."
+            f"{__version__}. Install that one and check again."
         )
 
 

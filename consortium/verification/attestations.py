@@ -74,7 +74,7 @@ def hear_attestations(
         verdict.leave_open(
             evidence_path(ATTESTED),
             f"{len(agreeing)} sites attest this result where {needed} are needed to exclude "
-            "another one; ask the missing sites.",
+            "another one. Ask the missing sites.",
         )
 
 
@@ -129,7 +129,7 @@ def _agrees(
     if not same_result(said, agreement.announced, agreement.keys, plan, records):
         verdict.leave_open(
             where,
-            f"{site} attests another result of this run: it or the centre is dishonest; ask "
+            f"{site} attests another result of this run: it or the centre is dishonest. Ask "
             f"{site} for the releases that it has.",
         )
         return False

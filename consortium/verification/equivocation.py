@@ -102,6 +102,6 @@ def _equivocated(number: int, site: str, answers: Sequence[Sequence[str]]) -> st
     others = "; another to ".join(", ".join(dict.fromkeys(who)) for who in answers)
     return (
         f"{site} signed {len(answers)} different answers to round {number}, one to {others}: this "
-        f"is proven by its own signatures; ask {site} for the reason, and don't use its part of "
+        f"is proven by its own signatures. Ask {site} for the reason, and don't use its part of "
         "the result."
     )

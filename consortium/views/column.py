@@ -30,7 +30,7 @@ class Column(FrozenModel):
             high = self.high
             if not 0 < high - low < math.inf:
                 raise ValueError(
-                    f"low {low:g} is not below high {high:g} by a finite number; correct them"
+                    f"low {low:g} is not below high {high:g} by a finite number. Correct them"
                 )
         if self.levels and (len(self.levels) < 2 or len(set(self.levels)) < len(self.levels)):
             raise ValueError("give at least two levels, each once")

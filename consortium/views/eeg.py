@@ -70,8 +70,8 @@ class EegView(BaseView):
         if self.reference == "average" and len(self.channels) < 2:
             raise FieldError(
                 "reference",
-                "the average of one channel is that channel, and nothing would be left; "
-                "set as-recorded or name more channels",
+                "the average of one channel is that channel, and nothing would be left. "
+                "Set as-recorded or name more channels",
             )
         if self.measure == "erp" and not self.events:
             raise FieldError("events", "name the events that epochs are cut around")
@@ -81,20 +81,20 @@ class EegView(BaseView):
             raise FieldError("start", "it must be before stop")
         if self.measure == "erp" and self.baseline and round(self.start * self.rate) >= 0:
             raise FieldError(
-                "start", "a baseline needs time before 0; lower it or set baseline: no"
+                "start", "a baseline needs time before 0. Lower it or set baseline: no"
             )
         for name, (low, high) in self.bands.items():
             if high - low < NARROWEST or low < self.filter[0] or high > self.filter[1]:
                 raise FieldError(
                     "bands",
                     f"{name} must be {NARROWEST:g} Hz wide or more, and in the pass band of "
-                    "'filter'; widen one of them",
+                    "'filter'. Widen one of them",
                 )
         span = round((self.stop - self.start) * self.rate) if self.measure == "erp" else 0
         if len(self.channels) * (span + len(self.bands)) > MOST_ENTRIES:
             raise FieldError(
                 "channels",
-                f"the view has more than {MOST_ENTRIES} entries; lower the rate, or name "
+                f"the view has more than {MOST_ENTRIES} entries. Lower the rate, or name "
                 "fewer channels",
             )
         pairs = [self.filter, *self.bands.values()]
@@ -104,7 +104,7 @@ class EegView(BaseView):
             raise FieldError(
                 "rate",
                 "it must be at least 2.5 times every frequency, to avoid aliasing above "
-                "the filter's pass band; raise it",
+                "the filter's pass band. Raise it",
             )
         return self
 

@@ -120,7 +120,7 @@ class FmriView(BaseView):
         edges = nodes * (nodes - 1) // 2
         if not 0 < edges <= MOST_EDGES:
             raise StudyError(
-                f"View '{self.name}' has {edges:,} pairs, and may have 1 to {MOST_EDGES:,}; give "
+                f"View '{self.name}' has {edges:,} pairs, and may have 1 to {MOST_EDGES:,}. Give "
                 "an atlas or maps with another number of regions."
             )
         return edges
@@ -182,12 +182,12 @@ class FmriView(BaseView):
         """Return why amplitudes would all be one, or pairs of voxels too many."""
         if self.measure == "amplitude" and standardize == "voxel" and not atlas:
             return FieldError(
-                "data.standardize", "'voxel' makes every amplitude one; set subject or none"
+                "data.standardize", "'voxel' makes every amplitude one. Set subject or none"
             )
         if self.is_of_edges and not (self.components or atlas):
             return FieldError(
                 "features",
                 f"view '{self.name}' measures connectivity, which is between regions or "
-                "maps; name data.atlas, or the view's components",
+                "maps. Name data.atlas, or the view's components",
             )
         return None

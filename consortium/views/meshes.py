@@ -68,7 +68,7 @@ class MeshFiles(NamedTuple):
         if self.surfaces is None and self.mesh != BUILT_IN:
             raise FieldError(
                 "surfaces",
-                f"those of {self.mesh} are in no package; name a GIFTI file of each "
+                f"those of {self.mesh} are in no package. Name a GIFTI file of each "
                 "hemisphere next to the study file",
             )
 

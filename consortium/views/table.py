@@ -68,12 +68,12 @@ class TableView(BaseView):
         for name, column in columns.items():
             found = _RANGE.match(name)
             if found and int(found["first"]) > int(found["last"]):
-                raise ValueError(f"{name}: the range runs backwards; swap its ends")
+                raise ValueError(f"{name}: the range runs backwards. Swap its ends")
             span = int(found["last"]) - int(found["first"]) + 1 if found else 1
             many += span * len(column.labels(name))
             if not found and not _NAME.fullmatch(name.replace(_REGION, "x", 2)):
                 raise ValueError(
-                    f"{name[:40]!r} is not a name of a column; use letters, digits, _ . & -"
+                    f"{name[:40]!r} is not a name of a column. Use letters, digits, _ . & -"
                 )
         _check_number(many)
         return columns
@@ -93,7 +93,7 @@ class TableView(BaseView):
             raise FieldError(
                 "columns",
                 "a name with '*' and 'regions' belong together, as 'lh_*_thickness' with "
-                "regions: desikan; give both, or neither",
+                "regions: desikan. Give both, or neither",
             )
         many = 0
         nodes = len(self._regions)
@@ -104,7 +104,7 @@ class TableView(BaseView):
         named = [name for name, _ in self.single_columns] if self.regions else []
         twice = [x for all_ in (self._regions, named) for x, n in Counter(all_).items() if n > 1]
         if twice:
-            raise FieldError("columns", f"{twice[0]} appears twice; name each column once")
+            raise FieldError("columns", f"{twice[0]} appears twice. Name each column once")
         return self
 
     @property
@@ -187,7 +187,7 @@ def _ranged(name: str) -> tuple[str, ...]:
 
 def _check_number(many: int) -> None:
     if many > MOST_COLUMNS:
-        raise ValueError(f"{many} entries are more than {MOST_COLUMNS}; name fewer columns")
+        raise ValueError(f"{many} entries are more than {MOST_COLUMNS}. Name fewer columns")
 
 
 _DESIKAN = """

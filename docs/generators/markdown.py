@@ -38,49 +38,80 @@ def resolved(field: Schema | bool, schema: Schema) -> Schema:
     return field if reference is None else schema["$defs"][reference.rsplit("/", 1)[1]]
 
 
-def kind(field: Schema) -> str:
-    """What values a field takes, in words."""
+def kind(field: Schema, many: bool = False) -> str:
+    """What values a field takes, in words; in the plural if there are many."""
+    s = "s" if many else ""
     if "anyOf" in field:
-        kinds = [kind(f) for f in field["anyOf"] if f.get("type") != "null"]
-        return " or ".join(dict.fromkeys(kinds))
+        return _choice([f for f in field["anyOf"] if f.get("type") != "null"], many)
     if "enum" in field:
         return ", ".join(f"`{choice}`" for choice in field["enum"])
     if "const" in field:
         return f"`{field['const']}`"
     if "prefixItems" in field:
-        return _fixed([kind(f) for f in field["prefixItems"]])
+        return _fixed(field["prefixItems"])
     if "oneOf" in field or "$ref" in field:
-        return "sections, see below"
+        return f"section{s}, see below"
     if "patternProperties" in field:
         (values,) = field["patternProperties"].values()
-        return f"{kind(values)} by name"
+        return _by_name(values)
     if "additionalProperties" in field and "properties" not in field:
-        return f"{kind(field['additionalProperties'])}, by name"
+        return _by_name(field["additionalProperties"])
     if field.get("type") == "array":
-        return f"list of {kind(field['items'])}"
-    return _plain(field)
+        return f"list{s} of {kind(field['items'], many=True)}"
+    return _plain(field, s)
 
 
-def _fixed(kinds: list[str]) -> str:
+def _choice(fields: list[Schema], many: bool) -> str:
+    """Return the words for one of several kinds; one value, or the same for each name, is one."""
+    kinds = list(dict.fromkeys(kind(f, many) for f in fields))
+    for single in tuple(kinds):
+        if f"one {single} for each name" in kinds:
+            kinds.remove(f"one {single} for each name")
+            kinds[kinds.index(single)] = f"{single}, or one for each name"
+        if f"whole {single}" in kinds:
+            kinds.remove(f"whole {single}")
+    return " or ".join(kinds)
+
+
+def _by_name(values: Schema) -> str:
+    whole = kind(values)
+    inner = whole.removesuffix(", see below")
+    below = whole.removeprefix(inner)
+    if inner.endswith(" for each name"):
+        return f"for each name, several names with {inner.removesuffix(' for each name')} each"
+    return f"{inner if inner.startswith('two ') else f'one {inner}'} for each name{below}"
+
+
+def _fixed(fields: list[Schema]) -> str:
     """Return the words for a list of a fixed length."""
-    if len(set(kinds)) > 1:
-        return f"lists of {', '.join(kinds)}"
-    number = ("one", "two", "three")[len(kinds) - 1]
-    return f"{number} {kinds[0]}{'s' if len(kinds) > 1 else ''}"
+    if len({kind(f) for f in fields}) > 1:
+        return f"lists of {', '.join(kind(f) for f in fields)}"
+    number = ("one", "two", "three")[len(fields) - 1]
+    return f"{number} {kind(fields[0], many=len(fields) > 1)}"
 
 
-def _plain(field: Schema) -> str:
+def _plain(field: Schema, plural: str) -> str:
     words = {
-        "object": "section",
-        "string": "text",
-        "number": "number",
-        "integer": "whole number",
+        "object": f"section{plural}",
+        "string": f"text{plural}",
+        "number": f"number{plural}",
+        "integer": f"whole number{plural}",
         "boolean": "`true` or `false`",
     }
-    limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    bounds = [f"{sign} {field[key]:g}" for key, sign in limits.items() if key in field]
     pattern = [f"matching `{field['pattern']}`"] if "pattern" in field else []
-    return " ".join([words[field["type"]], *pattern, ", ".join(bounds)]).strip()
+    return " ".join([words[field["type"]], *pattern, _range(field)]).strip()
+
+
+def _range(field: Schema) -> str:
+    """Return the limits of a number in words."""
+    low, high = field.get("minimum"), field.get("maximum")
+    if low is not None and high is not None:
+        return f"from {low:,.12g} to {high:,.12g}"
+    limits = {"minimum": "of at least", "exclusiveMinimum": "above"}
+    limits |= {"maximum": "at most", "exclusiveMaximum": "below"}
+    return " and ".join(
+        f"{word} {field[key]:,.12g}" for key, word in limits.items() if key in field
+    )
 
 
 def _value(default: object) -> str:

@@ -10,7 +10,7 @@ from generators.study_fields import study_fields
 _TABLE = re.compile(r"^\| parameter \| type, default \| meaning \|\n\| --- .*\n((?:\|.*\n)+)", re.M)
 _ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)")
-_LIMIT_OF_A_WORD = re.compile(r", < (?:2\.14748|4\.29497)e\+09| matching `[^`]*`")
+_LIMIT_OF_A_WORD = re.compile(r" and below (?:2,147,483,648|4,294,967,296)| matching `[^`]*`")
 
 
 @cache
@@ -42,6 +42,13 @@ def _filled(table: str, rows: str, fields: dict[str, str]) -> str:
     lines = []
     for row in rows.splitlines():
         first, _, rest = row.removeprefix("| ").partition(" | ")
-        kinds = dict.fromkeys(fields[name] for name in _NAME.findall(first) if name in fields)
-        lines.append(f"| {first} | {'. '.join(kinds) or '–'} | {rest.partition(' | ')[2]}")
+        known = {name: fields[name] for name in _NAME.findall(first) if name in fields}
+        lines.append(f"| {first} | {_each(known) or '–'} | {rest.partition(' | ')[2]}")
     return table.removesuffix(rows) + "\n".join(lines) + "\n"
+
+
+def _each(kinds: dict[str, str]) -> str:
+    """Return the kinds of a row's fields; with their names if they differ."""
+    if len(set(kinds.values())) <= 1:
+        return next(iter(kinds.values()), "")
+    return ". ".join(f"`{name}`: {words}" for name, words in kinds.items())

@@ -81,7 +81,7 @@ class Folder:
     ) -> None:
         if not root.is_dir():
             raise RelayError(
-                "The relay's folder is missing; make it or mount it, or correct CAPE_RELAY_FOLDER."
+                "The relay's folder is missing. Make it or mount it, or correct CAPE_RELAY_FOLDER."
             )
         self.root = root.resolve()
         self._only = tuple(only)
@@ -134,7 +134,7 @@ class Folder:
         """
         *folders, target = self._checked(name).split("/")
         if len(data) > self._largest:
-            raise RelayError(f"{name} has more than {self._largest} bytes; it was not written.")
+            raise RelayError(f"{name} has more than {self._largest} bytes and was not written.")
         with _trouble(name, "written"), self._within(folders, make=True) as folder:
             try:
                 self._place(folder, target, data)
@@ -167,7 +167,7 @@ class Folder:
 
     def _checked(self, name: str) -> str:
         if not self.carries(name):
-            raise RelayError(f"{name[:80]!r} can't name a message; it was not written.")
+            raise RelayError(f"{name[:80]!r} can't name a message and was not written.")
         return name
 
     def _files(self) -> Iterator[tuple[str, str, int]]:
@@ -198,10 +198,10 @@ class Folder:
     def _content(self, name: str, place: str, folder: int) -> bytes:
         with open(os.open(place, _FILE, dir_fd=folder), "rb") as file:  # noqa: PTH123
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise RelayError(f"{name} is not a file; have the folder's owner remove it.")
+                raise RelayError(f"{name} is not a file. Have the folder's owner remove it.")
             data = file.read(self._largest + 1)
         if len(data) > self._largest:
-            raise RelayError(f"{name} has more than {self._largest} bytes; it is not carried.")
+            raise RelayError(f"{name} has more than {self._largest} bytes and is not carried.")
         return data
 
     @contextmanager
@@ -261,18 +261,18 @@ def folder_of(party: str, only: Sequence[str]) -> Folder:
     place = next(filter(None, map(os.environ.get, PLACES)), None)
     if place is None:
         raise RelayError(
-            f"{PLACES[0]} is not set here; set it to the folder that the relay serves."
+            f"{PLACES[0]} is not set here. Set it to the folder that the relay serves."
         )
     if "{site}" in place and not _PARTY.fullmatch(party):
         raise RelayError(
-            f"The platform calls this party {party[:80]!r}, which can't be a folder's name; give "
+            f"The platform calls this party {party[:80]!r}, which can't be a folder's name. Give "
             f"the folder in {PLACES[0]} without {{site}}."
         )
     try:
         most = int(1e9 * float(os.environ.get(LIMIT) or 64))
     except (ValueError, OverflowError) as error:
         raise RelayError(
-            f"{LIMIT} is not a number here; give the GB that a run may have."
+            f"{LIMIT} is not a number here. Give the GB that a run may have."
         ) from error
     return Folder(Path(place.replace("{site}", party)), only, most=most)
 
@@ -291,7 +291,7 @@ def _trouble(what: str, done: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise RelayError(
-            f"{what} can't be {done} ({error.strerror}); check the folder's disk and rights, and "
+            f"{what} can't be {done} ({error.strerror}). Check the folder's disk and rights, and "
             "that it contains no link."
         ) from error
 

@@ -160,7 +160,7 @@ def _write(output: Path, files: dict[str, str]) -> None:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
             (output / name).write_text(text, encoding="utf-8")
     except FileExistsError as error:
-        raise RelayError(f"{output} exists already; name a new folder.") from error
+        raise RelayError(f"{output} exists already. Name a new folder.") from error
     except OSError as error:
         raise RelayError(f"{output} can't be written ({error.strerror}).") from error
 

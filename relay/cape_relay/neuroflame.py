@@ -84,7 +84,7 @@ def central() -> None:
         finally:
             session.shutdown(TargetType.ALL)
     if ended["status"] != "FINISHED:COMPLETED":
-        sys.exit(f"The relay's job ended with {ended['status']}; see the server's log.")
+        sys.exit(f"The relay's job ended with {ended['status']}. See the server's log.")
 
 
 def members_of(given: Mapping[str, Any]) -> dict[str, str]:
@@ -108,7 +108,7 @@ def members_of(given: Mapping[str, Any]) -> dict[str, str]:
     members = dict(pairs)
     if not members or not len(pairs) == len(members) == len(set(members.values())):
         raise RelayError(
-            "The run names no members, or two with the same name; start it with those of the study."
+            "The run names no members, or two with the same name. Start it with those of the study."
         )
     return members
 
@@ -127,7 +127,7 @@ def parameters_of(given: Mapping[str, Any]) -> dict[str, Any]:
         return {name: found[name] for name in _PARAMETERS}
     except (KeyError, TypeError, ValueError) as error:
         raise RelayError(
-            "The computation's parameters are not those of the relay; paste parameters.json as "
+            "The computation's parameters are not those of the relay. Paste parameters.json as "
             "'consortium relay neuroflame' wrote it."
         ) from error
 
@@ -146,7 +146,7 @@ def job_of(study: Mapping[str, Any], members: Mapping[str, str]) -> Job:
     centre = next((who for who, name in members.items() if name == study["coordinator"]), None)
     if centre is None:
         raise RelayError(
-            f"The coordinator {study['coordinator']!r} is not a member of the run; write into the "
+            f"The coordinator {study['coordinator']!r} is not a member of the run. Write into the "
             f"parameters which is ({', '.join(members.values())})."
         )
     rest = (tuple(study["only"]), study["last"], study["wait"], study["hours"], centre)

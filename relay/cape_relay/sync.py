@@ -176,7 +176,7 @@ def checked(said: object, sender: str) -> Message:
                 _check_size(files, sender)
                 return {"files": files, "listing": listing}
     raise RelayError(
-        f"The message from {sender} is not a message of the relay; have all parties install the "
+        f"The message from {sender} is not a message of the relay. Have all parties install the "
         "same version of cape-relay."
     )
 

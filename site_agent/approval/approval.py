@@ -158,7 +158,7 @@ def _counting(
     name = approval.study.study
     if path != _path_of(folder, approval):
         raise ConfigurationError(
-            f"{path} is not where the newest approval of '{name}' is kept; remove it, and approve "
+            f"{path} is not where the newest approval of '{name}' is kept. Remove it, and approve "
             "the study again if you agree."
         )
     return None if _is_ended(serials, path, name, serial) else approval
@@ -193,7 +193,7 @@ def store_record(folder: Path, identity: Identity, approval: Approval) -> None:
             _put_back(path, before)
             raise
     except (OSError, OutputError) as error:
-        raise ConfigurationError(f"{path} can't be written ({error}); check its folder.") from error
+        raise ConfigurationError(f"{path} can't be written ({error}). Check its folder.") from error
 
 
 def _put_back(path: Path, before: bytes | None) -> None:
@@ -225,7 +225,7 @@ def retire_record(folder: Path, identity: Identity, study: str) -> None:
         path.unlink()
     except (OSError, OutputError) as error:
         raise ConfigurationError(
-            f"{known[study]} can't be moved ({error}); remove it by hand."
+            f"{known[study]} can't be moved ({error}). Remove it by hand."
         ) from error
 
 
@@ -246,7 +246,7 @@ def _read_serials(folder: Path, identity: Identity) -> dict[str, int]:
     except InvalidSignature as error:
         raise ConfigurationError(_not_signed(path)) from error
     except DAMAGED as error:
-        raise ConfigurationError(f"{path} is damaged; restore it from a backup.") from error
+        raise ConfigurationError(f"{path} is damaged. Restore it from a backup.") from error
 
 
 def _is_ended(serials: Mapping[str, int], path: Path, study: str, serial: int) -> bool:
@@ -289,7 +289,7 @@ def _verified(text: str, key: bytes) -> Mapping[str, Any]:
 
 def _not_signed(path: Path) -> str:
     return (
-        f"{path} is not signed with this site's key: it was changed, or the key was; remove it "
+        f"{path} is not signed with this site's key: it was changed, or the key was. Remove it "
         "and approve the study again."
     )
 
@@ -306,7 +306,7 @@ def _read(path: Path, identity: Identity) -> tuple[Approval, int]:
         raise ConfigurationError(_not_signed(path)) from error
     except DAMAGED as error:
         raise ConfigurationError(
-            f"{path} is damaged, or of an earlier version; remove it and approve the study again."
+            f"{path} is damaged, or of an earlier version. Remove it and approve the study again."
         ) from error
 
 
@@ -366,7 +366,7 @@ def read_papers(folder: Path, name: str, own_key: bytes, study: Path, roster: Pa
     if name in signed.keys and signed.keys[name] != own_key:
         raise StudyError(
             f"{roster} has {fingerprint(signed.keys[name])} as the key of '{name}', and this "
-            f"site's is {fingerprint(own_key)}; send the coordinator a request of 'site-agent "
+            f"site's is {fingerprint(own_key)}. Send the coordinator a request of 'site-agent "
             "join'."
         )
     return Papers(signed, members)

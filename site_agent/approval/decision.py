@@ -74,7 +74,7 @@ def say_yes(
     """
     if terms.ended(today):
         raise StudyError(
-            f"--until {terms.until} has passed, so no run could begin; name a later day."
+            f"--until {terms.until} has passed, so no run could begin. Name a later day."
         )
     site = SiteFolder.open(folder)
     case = StudyCase(site, papers)

@@ -337,7 +337,7 @@ def _unusable(skipped: Sequence[SkippedPerson]) -> Iterator[str]:
     many = sum(each.reason == "unusable" for each in skipped)
     if many:
         who = f"{count(many, 'participant')} {'is' if many == 1 else 'are'} left out as unusable"
-        yield f"{who}; fix the files named above, or continue without them."
+        yield f"{who}. Fix the files named above, or continue without them."
 
 
 def _doubts(config: SiteConfig, study: Study) -> Iterator[str]:

@@ -68,7 +68,7 @@ class Permission:
         if named_files_digest(study, approval.folder) != approval.mask:
             raise StudyError(
                 f"The mask of '{study.study}' in {approval.folder} is not the one that was "
-                "approved; restore it, or approve the study again if you agree."
+                "approved. Restore it, or approve the study again if you agree."
             )
         had = ledger.used(study.study, self.centres)
         asked = epsilon_of(math.sqrt(had + 1) * promised_mu(study), study.privacy.delta)
@@ -80,7 +80,7 @@ class Permission:
             case "epsilon":
                 raise BudgetError(
                     f"'{study.study}' was approved for ε = {terms.epsilon:g} in all, and another "
-                    f"run could make it {asked:.4g}; approve it again if you agree."
+                    f"run could make it {asked:.4g}. Approve it again if you agree."
                 )
 
     def _ended(self) -> str:
@@ -88,7 +88,7 @@ class Permission:
         name = self.approval.study.study
         if not terms.ended(self.today):
             return ""
-        return f"The approval of '{name}' ended on {terms.until}; approve it again if you agree."
+        return f"The approval of '{name}' ended on {terms.until}. Approve it again if you agree."
 
 
 def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Permission:
@@ -109,7 +109,7 @@ def permit(folder: Path, identity: Identity, begun: Approval, today: date) -> Pe
     trust = read_pinned(folder)
     held = newest_approval(folder, identity, name)
     if held is None or trust is None:
-        raise WithdrawnError(f"The approval of '{name}' was withdrawn; approve it if you agree.")
+        raise WithdrawnError(f"The approval of '{name}' was withdrawn. Approve it if you agree.")
     if any(getattr(held, each) != getattr(begun, each) for each in ("file", "mask", "keys")):
         raise WithdrawnError(
             f"'{name}' was approved again, with another file, mask or keys than this run has; the "

@@ -139,7 +139,7 @@ def page(
     """Write the site's page with the agent's state, the approvals, and the spent privacy budget."""
     from site_agent.page.page import write_site_page
 
-    out.print(f"{write_site_page(folder, now(), to)} is written; open it in any browser.")
+    out.print(f"{write_site_page(folder, now(), to)} is written. Open it in any browser.")
 
 
 @app.command(rich_help_panel=DAILY)

@@ -49,7 +49,7 @@ def init(
     config.save(folder)
     Policy().save(folder)
     out.print(
-        f"Keys, site.yaml and policy.yaml are in {folder}; read the two files, and change them to "
+        f"Keys, site.yaml and policy.yaml are in {folder}. Read the two files, and change them to "
         "your site's needs.",
     )
     if centre:

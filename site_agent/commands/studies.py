@@ -33,7 +33,7 @@ def check(
         raise SystemExit(1)
     if not as_json:
         first = " once you have resolved the WARNING above" if found.warnings else ""
-        out.print(f"policy.yaml allows it; approve it{first} with 'site-agent approve'.")
+        out.print(f"policy.yaml allows it. Approve it{first} with 'site-agent approve'.")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -84,7 +84,7 @@ def networks(
             templates=templates,
             tell=shown.update,
         )
-    out.print(f"Networks of {persons} participants are in {target}; keep it as you keep the scans.")
+    out.print(f"Networks of {persons} participants are in {target}. Keep it as you keep the scans.")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -107,7 +107,7 @@ def posterior(
         )
     for line in lines:
         out.print(line)
-    out.print(f"{target / 'networks.html'} shows them; keep {target} as you keep the scans.")
+    out.print(f"{target / 'networks.html'} shows them. Keep {target} as you keep the scans.")
 
 
 @app.command(rich_help_panel=STUDIES)
@@ -140,7 +140,7 @@ def zscores(
         )
     for line in lines:
         out.print(line)
-    out.print(f"{target / 'zscores.tsv'} has the scores; keep {target} as you keep the scans.")
+    out.print(f"{target / 'zscores.tsv'} has the scores. Keep {target} as you keep the scans.")
 
 
 @dataclass
@@ -158,7 +158,7 @@ class _Question:
             out.confirm(question(self.warnings), _WITHOUT)
         elif self.warnings and not self.despite_warnings:
             raise StudyError(
-                f"Nothing is approved{despite(self.warnings)} above; fix the problem, or approve "
+                f"Nothing is approved{despite(self.warnings)} above. Fix the problem, or approve "
                 "anyway with --yes --despite-warnings."
             )
 

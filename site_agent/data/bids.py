@@ -102,10 +102,10 @@ def find_subjects(
     if isinstance(source, Path):
         return _in_dataset(source, data)
     if not source:
-        raise DataError("The list of images is empty; name at least one NIfTI file.")
+        raise DataError("The list of images is empty. Name at least one NIfTI file.")
     for path in source:
         if not path.is_file():
-            raise DataError(f"{path} is not a file; correct the list of images.")
+            raise DataError(f"{path} is not a file. Correct the list of images.")
     return tuple(_grouped(source)), ()
 
 
@@ -113,7 +113,7 @@ def _in_dataset(
     folder: Path, data: DataSection
 ) -> tuple[tuple[Subject, ...], tuple[SkippedPerson, ...]]:
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; give the site's BIDS data set.")
+        raise DataError(f"{folder} is not a folder. Give the site's BIDS data set.")
     subjects: list[Subject] = []
     skipped: list[SkippedPerson] = []
     above = described(metadata_at_top(folder))
@@ -169,7 +169,7 @@ def _without(home: _Home, data: DataSection) -> str:
     """Return the sentence that a folder has no fitting image, with the most similar one."""
     other = [path for path in _series(home.files, data) if entities(path).get("task") == data.task]
     if data.mesh and other:
-        return f"{other[0]} is not named as on {data.mesh}; resample it, or rename it if it is."
+        return f"{other[0]} is not named as on {data.mesh}. Resample it, or rename it if it is."
     lacking = f"{home.path} has no image of {recording_pattern(data)}."
     near = near_miss(home.files, data)
     if near:
@@ -188,7 +188,7 @@ def misplaced_file(home: Path, paths: Iterable[Path]) -> str | None:
         if named is not None and f"sub-{named}" != home.name:
             return (
                 f"{path} is named as sub-{named}'s and is in the folder of {home.name}, so its "
-                "participant is unclear; move it to its participant's folder, or rename it."
+                "participant is unclear. Move it to its participant's folder, or rename it."
             )
     return None
 

@@ -75,8 +75,8 @@ class BlockCache:
             return stored
         block = make()
         if block.shape != shape:
-            msg = f"An image has {block.shape[1]} volumes, {shape[1]} when the data were counted; "
-            raise DataError(msg + "don't change the data set while a study runs, and start again.")
+            msg = f"An image has {block.shape[1]} volumes, {shape[1]} when the data were counted. "
+            raise DataError(msg + "Don't change the data set while a study runs, and start again.")
         self.store(key, block)
         return np.asfortranarray(block)
 
@@ -89,7 +89,7 @@ class BlockCache:
         try:
             self._write(self.folder / f"{key}.npy", block)
         except OSError as error:
-            msg = f"The cache folder {self.folder} can't be written; free space, or name "
+            msg = f"The cache folder {self.folder} can't be written. Free space, or name "
             msg += "another with 'cache' in site.yaml."
             raise ConfigurationError(msg) from error
 

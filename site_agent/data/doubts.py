@@ -238,7 +238,7 @@ def _clipped(beyond: Sequence[_Beyond]) -> str:
     return (
         f"{_some([each.name for each in beyond])}: up to {worst.part:.0%} of the participants "
         "here are beyond the study's limits, count as the limit, or are excluded (of "
-        f"'{worst.name}' {worst.words}); check whether the unit is the study's."
+        f"'{worst.name}' {worst.words}). Check whether the unit is the study's."
     )
 
 
@@ -246,7 +246,7 @@ def _meanings(name: str, levels: Sequence[str], said: Description) -> Iterator[s
     if said.levels and not any(letter.isalpha() for level in levels for letter in level):
         called = ", ".join(f"{k} '{v}'" for k, v in said.levels.items() if k in levels)
         yield (
-            f"column '{name}': the JSON next to the table calls {called}; check whether the study "
+            f"column '{name}': the JSON next to the table calls {called}. Check whether the study "
             "uses the same levels."
         )
 
@@ -310,7 +310,7 @@ def _without_folder(source: Path, tables: SiteTables) -> Iterator[str]:
         more = ", …" if lacking[_NAMED:] else ""
         yield (
             f"{PARTICIPANTS} has {count(len(lacking), 'participant')} without a folder in the "
-            f"data set ({who}{more}), whose scans no study finds; check whether their folders are "
+            f"data set ({who}{more}), whose scans no study finds. Check whether their folders are "
             "missing."
         )
 

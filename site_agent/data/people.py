@@ -168,7 +168,7 @@ def participants_path(source: Path | Sequence[Path], tables: SiteTables = PLAIN_
     if isinstance(source, Path):
         return tables.participants_of(source)
     raise DataError(
-        f"A list of images has no {PARTICIPANTS}, by which the study chooses participants; give a "
+        f"A list of images has no {PARTICIPANTS}, by which the study chooses participants. Give a "
         "BIDS data set."
     )
 

@@ -359,7 +359,7 @@ def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
     home = next(part for part in pattern.split("/") if ANYONE in part)
     if home != ANYONE or _LONGER.search(pattern):
         raise DataError(
-            f"The study's files {pattern} may be another participant's than their folder's; let "
+            f"The study's files {pattern} may be another participant's than their folder's. Let "
             f"the first '{ANYONE}' be a folder's whole name, and no letter or digit follow any."
         )
     before = pattern.partition(ANYONE)[0]
@@ -370,10 +370,10 @@ def personal_files(folder: Path, pattern: str) -> list[tuple[str, Path]]:
         path_in_folder(folder, pattern.replace(ANYONE, "sub-"))
     except (ValueError, OSError) as error:
         raise DataError(
-            f"The study's files {pattern} are not in the site's data set; give a relative path."
+            f"The study's files {pattern} are not in the site's data set. Give a relative path."
         ) from error
     if not labels:
-        raise NobodyError(f"{parent} has no participant's folder, sub-...; check the study's path.")
+        raise NobodyError(f"{parent} has no participant's folder, sub-.... Check the study's path.")
     return [(each, folder / pattern.replace(ANYONE, f"sub-{each}")) for each in labels]
 
 

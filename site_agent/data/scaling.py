@@ -46,7 +46,7 @@ def scale_vector(
     vector = np.asarray(values, dtype=np.float64) / scale
     known = ~np.isnan(vector) if gaps else np.full(vector.shape, True)
     if not np.isfinite(vector[known]).all():
-        raise DataError(f"{where} leads to numbers that are not finite; check its values.")
+        raise DataError(f"{where} leads to numbers that are not finite. Check its values.")
     scaled = np.full(vector.shape, np.nan)
     scaled[known] = _scaled(vector[known], center, normalize, where)
     return scaled
@@ -62,5 +62,5 @@ def _scaled(vector: Vector, center: bool, normalize: bool, where: Path) -> Vecto
         return np.asarray(np.ldexp(near, exponent))
     norm = vector_norm(near)
     if not norm > _ROUNDING * largest:
-        raise DataError(f"{where} has the same value everywhere; check its values.")
+        raise DataError(f"{where} has the same value everywhere. Check its values.")
     return np.asarray(near / norm)

@@ -461,7 +461,7 @@ def _path(folder: Path, name: str) -> Path:
         return path_in_folder(folder, name)
     except ValueError as error:
         raise DataError(
-            f"The study's table {name} is not in the site's data set; give a relative path."
+            f"The study's table {name} is not in the site's data set. Give a relative path."
         ) from error
 
 

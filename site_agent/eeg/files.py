@@ -51,7 +51,7 @@ def find_recordings(
         hints = (each.hint for each in people.values() if isinstance(each, SkippedPerson))
         hint = next(filter(None, hints), "")
         raise NobodyError(
-            f"{folder} has no sub-*_task-{task}_eeg file; check path and task. {hint}".rstrip()
+            f"{folder} has no sub-*_task-{task}_eeg file. Check path and task. {hint}".rstrip()
         )
     return people
 

@@ -114,7 +114,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise DataError(
-            f"{path} can't be read as a continuous EEG recording; check that it and the files "
+            f"{path} can't be read as a continuous EEG recording. Check that it and the files "
             "that belong to it exist and are complete."
         ) from error
 
@@ -130,7 +130,7 @@ def _open_native(mne: Any, path: Path, channels: Sequence[str], verbose: str) ->
     check_opened(path, raw, len(names))
     kinds = {each["ch_name"]: each["unit"] for each in raw.info["chs"]}
     if any(kinds[name] != _VOLT for name in names):
-        raise DataError(f"{path} has channels that are not in volts; correct their units.")
+        raise DataError(f"{path} has channels that are not in volts. Correct their units.")
     rate = float(raw.info["sfreq"])
     clock = RecordingClock(rate)
     markers = tuple(_annotated(raw, boundary_codes=ending == ".set"))
@@ -209,7 +209,7 @@ def _nifti_signals(path: Path, names: Sequence[str], factor: float, some: Sequen
         table = table.T
     if table.ndim != 2 or table.shape[0] != len(names):
         raise DataError(
-            f"{path} has shape {values.shape}, which is not its {len(names)} channels by time; "
-            "correct the sidecar's ChannelNames or the image."
+            f"{path} has shape {values.shape}, which is not its {len(names)} channels by time. "
+            "Correct the sidecar's ChannelNames or the image."
         )
     return np.asarray(factor * table[[list(names).index(name) for name in some]], dtype=np.float64)

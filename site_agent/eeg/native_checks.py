@@ -54,7 +54,7 @@ def check_opened(path: Path, raw: Any, channels: int) -> None:
     for each in filter(None, raw.filenames):
         check_part(path, Path(each).name)
     if raw.n_times * max(channels, 1) > MOST_VALUES:
-        raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
+        raise DataError(f"{path} claims more than {MOST_VALUES:,} values. Give a shorter one.")
 
 
 def check_part(path: Path, name: str) -> None:
@@ -85,7 +85,7 @@ def check_matlab(path: Path) -> None:
             for part in sizes_unpacked(file.read(size)):
                 left -= part
                 if left < 0:
-                    raise DataError(f"{path} unpacks to more than a recording; export it again.")
+                    raise DataError(f"{path} unpacks to more than a recording. Export it again.")
 
 
 def check_whole(path: Path) -> None:
@@ -102,7 +102,7 @@ def check_whole(path: Path) -> None:
     else:
         return
     if size < needed:
-        raise DataError(f"{path} is cut short: its header asks for more; copy the file again.")
+        raise DataError(f"{path} is cut short: its header asks for more. Copy the file again.")
 
 
 def _check_named(path: Path, name: str) -> None:

@@ -65,8 +65,8 @@ class Described:
         seconds = self.opened.clock.seconds(self.opened.samples)
         if last > seconds:
             raise DataError(
-                f"{self.opened.path} is {seconds:.1f} s long and has an event at {last:.1f} s; "
-                "copy the recording, or its events table, again."
+                f"{self.opened.path} is {seconds:.1f} s long and has an event at {last:.1f} s. "
+                "Copy the recording, or its events table, again."
             )
 
 
@@ -126,9 +126,9 @@ def read_recording(path: Path, channels: Sequence[str]) -> Recording:
     kept = {mine: theirs for mine, theirs in found.items() if theirs not in bad}
     signals = np.asarray(opened.signals(list(kept.values())), dtype=np.float64)
     if not np.isfinite(signals).all():
-        raise DataError(f"{path} has a value that is not finite; export the recording again.")
+        raise DataError(f"{path} has a value that is not finite. Export the recording again.")
     if kept and not signals.any():
-        raise DataError(f"{path} is zero throughout; export the recording again.")
+        raise DataError(f"{path} is zero throughout. Export the recording again.")
     markers = tuple(opened.clock.in_file(described.markers()))
     unlisted = () if described.events is None else opened.markers
     return Recording(

@@ -102,7 +102,7 @@ def match_channels(
         alike = exact or [name for name in names if plain_channel(name) == plain_channel(channel)]
         if len(alike) > 1:
             raise DataError(
-                f"{where} has {len(alike)} channels that may be {channel}; name one of them so."
+                f"{where} has {len(alike)} channels that may be {channel}. Name one of them so."
             )
         if alike:
             found[channel] = alike[0]

@@ -38,6 +38,6 @@ def open_engine(config: SiteConfig) -> Engine:
         return RemoteEngine("ray", partial(RayCluster, address), config.most_memory)
     except ImportError as error:
         raise ConfigurationError(
-            f"site.yaml: field 'engine': {config.engine} is not installed here ({error}); install "
+            f"site.yaml: field 'engine': {config.engine} is not installed here ({error}). Install "
             f"cape-consortium[{config.engine}], or choose threads."
         ) from error

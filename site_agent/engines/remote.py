@@ -201,7 +201,7 @@ def compute_request(kind: str, call: bytes) -> bytes:
     found: tuple[Any, Exception | None]
     if kind != one_thread():
         message = (
-            f"A worker of the site's engine has {one_thread()}, and the agent {kind}; give all "
+            f"A worker of the site's engine has {one_thread()}, and the agent {kind}. Give all "
             "workers the same software and processor."
         )
         return pickle.dumps((None, EngineError(message)), protocol=5)

@@ -55,7 +55,7 @@ class PinnedConsortium:
         if replaced:
             raise StudyError(
                 f"'{study}' was approved with a key of {', '.join(replaced)} that the newest "
-                f"roster seen here, number {self.serial}, does not have; approve the study again "
+                f"roster seen here, number {self.serial}, does not have. Approve the study again "
                 "with the newest roster."
             )
 
@@ -76,7 +76,7 @@ def read_pinned(folder: Path) -> PinnedConsortium | None:
         return None
     except DAMAGED as error:
         raise ConfigurationError(
-            f"{path} is damaged; restore it, or remove it and join the consortium again."
+            f"{path} is damaged. Restore it, or remove it and join the consortium again."
         ) from error
     return trust
 
@@ -106,18 +106,18 @@ def check_members(folder: Path, members: Roster) -> PinnedConsortium:
     if known is not None and not members.descends_from(known.centre):
         raise SignatureError(
             f"The roster is signed by {fingerprint(members.centre)}, and this site has joined the "
-            f"consortium of {fingerprint(known.centre)}; ask the coordinator, and if the change "
+            f"consortium of {fingerprint(known.centre)}. Ask the coordinator, and if the change "
             f"is meant remove {folder / PINNED} and join again."
         )
     if known is not None and members.serial < known.serial:
         raise StudyError(
             f"The roster has the serial number {members.serial}, and this site has seen "
-            f"{known.serial}; ask the coordinator for the newest."
+            f"{known.serial}. Ask the coordinator for the newest."
         )
     if known is not None and members.serial == known.serial and members.digest != known.roster:
         raise SignatureError(
             f"The roster has the serial number {members.serial}, under which this site has seen "
-            "another one; ask the coordinator which is right, and for one with a new number."
+            "another one. Ask the coordinator which is right, and for one with a new number."
         )
     before = (*(known.earlier if known else ()), *members.succession[:-1])
     earlier = tuple(key for key in dict.fromkeys(before) if key != members.centre)

@@ -133,7 +133,7 @@ def _retire(folder: Path) -> None:
     old = folder / _OLD
     if old.exists():
         raise ConfigurationError(
-            f"{old} exists: the key was changed before; remove it once the coordinator has "
+            f"{old} exists: the key was changed before. Remove it once the coordinator has "
             "admitted that change, then change the key again."
         )
     approved = folder / APPROVED
@@ -143,7 +143,7 @@ def _retire(folder: Path) -> None:
         (folder / KEYS).rename(old)  # a crash leaves one of the two, never none
     except OSError as error:
         raise ConfigurationError(
-            f"The keys in {folder} can't be renamed ({error.strerror}); check the folder's rights."
+            f"The keys in {folder} can't be renamed ({error.strerror}). Check the folder's rights."
         ) from error
 
 
@@ -152,7 +152,7 @@ def _settle(folder: Path, centre: str) -> PinnedConsortium:
     if not centre:
         if known is None:
             raise ConfigurationError(
-                "The consortium's key is not known here; name it with --centre, as its "
+                "The consortium's key is not known here. Name it with --centre, as its "
                 "coordinator reads it out."
             )
         return known
@@ -162,12 +162,12 @@ def _settle(folder: Path, centre: str) -> PinnedConsortium:
             raise ValueError
     except ValueError as error:
         raise ConfigurationError(
-            "--centre is not a key of 64 hexadecimal digits; ask the coordinator for it."
+            "--centre is not a key of 64 hexadecimal digits. Ask the coordinator for it."
         ) from error
     if known is not None and known.centre != key:
         raise ConfigurationError(
             f"This site has joined the consortium of {fingerprint(known.centre)}, and --centre has "
-            f"the fingerprint {fingerprint(key)}; make another folder with 'site-agent init' for "
+            f"the fingerprint {fingerprint(key)}. Make another folder with 'site-agent init' for "
             "that one, and let both share the ledger."
         )
     return known or PinnedConsortium(key)

@@ -173,7 +173,7 @@ def connectivity(courses: Courses) -> Vector:
     flat = np.flatnonzero(~(sizes > _FLAT * sizes.max(initial=0.0)))
     if len(flat):
         raise DataError(
-            f"time series {flat[0] + 1} does not vary; look whether the images reach there."
+            f"time series {flat[0] + 1} does not vary. Look whether the images reach there."
         )
     return fisher_z(centred_and_normed(wide))
 
@@ -215,7 +215,7 @@ def _out_of_band(
         where = f"{run.bold} has {length} volumes, {step:g} s apart"
         if band[1] > 0.5 / step:
             detail = (
-                f"{where}, which is too slow for a band up to {band[1]:g} Hz; ask for a lower one."
+                f"{where}, which is too slow for a band up to {band[1]:g} Hz. Ask for a lower one."
             )
             return SkippedPerson(subject.label, "unusable", detail)
         frequencies = np.fft.rfftfreq(length, step)[1:]
@@ -231,8 +231,8 @@ def _unmixing(view: ViewSpace[FmriView]) -> NDArray[np.float64]:
     scaled = maps / np.maximum(np.linalg.norm(maps, axis=0), np.finfo(float).tiny)
     if np.linalg.matrix_rank(scaled, tol=1e-6) < maps.shape[1]:
         raise DataError(
-            f"The component maps of view '{view.name}' depend on each other in the study's mask; "
-            "leave one out."
+            f"The component maps of view '{view.name}' depend on each other in the study's mask. "
+            "Leave one out."
         )
     return np.asarray(np.linalg.pinv(maps))
 
@@ -308,7 +308,7 @@ def read_contrasts(
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise NobodyError(
             f"{source} has no sub-*_{ending}.nii[.gz] that the study asks for, in space "
-            f"{data.space}; check path, name and data.space."
+            f"{data.space}. Check path, name and data.space."
         )
     return vectors, skipped
 

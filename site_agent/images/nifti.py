@@ -51,12 +51,12 @@ def open_nifti(path: Path) -> nib.Nifti1Image:
         image = load_nifti(path)
     except UNREADABLE as error:
         raise DataError(
-            f"{path} can't be read as NIfTI; check that the file exists and is complete."
+            f"{path} can't be read as NIfTI. Check that the file exists and is complete."
         ) from error
     if not isinstance(image, nib.Nifti1Image):
-        raise DataError(f"{path} is not a NIfTI image; convert it to .nii or .nii.gz.")
+        raise DataError(f"{path} is not a NIfTI image. Convert it to .nii or .nii.gz.")
     if image.get_data_dtype().kind not in "iuf":
-        raise DataError(f"{path} does not contain real numbers; convert it to int16 or float32.")
+        raise DataError(f"{path} does not contain real numbers. Convert it to int16 or float32.")
     _check_size(path, image)
     return image
 
@@ -80,7 +80,7 @@ def open_series(path: Path, grid: Grid) -> nib.Nifti1Image:
     image = open_nifti(path)
     if len(image.shape) != 4:
         axes = len(image.shape)
-        raise DataError(f"{path} has {axes} axes; give a 4-D series of volumes.")
+        raise DataError(f"{path} has {axes} axes. Give a 4-D series of volumes.")
     _check_place(path, image, grid)
     return image
 
@@ -92,7 +92,7 @@ def open_volume(path: Path, grid: Grid) -> nib.Nifti1Image:
     """
     image = open_nifti(path)
     if len(image.shape) < 3 or any(length > 1 for length in image.shape[3:]):
-        raise DataError(f"{path} has shape {image.shape}; give one 3-D image per participant.")
+        raise DataError(f"{path} has shape {image.shape}. Give one 3-D image per participant.")
     _check_place(path, image, grid)
     return image
 
@@ -116,7 +116,7 @@ def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
     Raises DataError if the file is cut short or damaged, or has more than `MOST_VALUES`.
     """
     if math.prod(image.shape) > MOST_VALUES:
-        raise DataError(f"{path} claims more than {MOST_VALUES:,} values; give a shorter one.")
+        raise DataError(f"{path} claims more than {MOST_VALUES:,} values. Give a shorter one.")
     stored = image.dataobj
     try:
         raw = np.stack(list(stored_volumes(path, image)))
@@ -124,7 +124,7 @@ def read_whole(path: Path, image: nib.Nifti1Image) -> NDArray[np.float64]:
             values = apply_read_scaling(raw.T, stored.slope, stored.inter)
             return np.asarray(values, dtype=np.float64).reshape(image.shape, order="F")
     except (*UNREADABLE, *unpacker_errors()) as error:
-        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+        raise DataError(f"{path} is cut short or damaged. Copy the file again.") from error
 
 
 def same_grid(image: nib.Nifti1Image, grid: Grid) -> bool:
@@ -136,17 +136,17 @@ def _check_size(path: Path, image: nib.Nifti1Image) -> None:
     """Refuse an uncompressed file whose size shows that it was cut short."""
     needed = image.dataobj.offset + math.prod(image.shape) * image.get_data_dtype().itemsize
     if path.suffix == ".nii" and path.stat().st_size < needed:
-        raise DataError(f"{path} is cut short: its header asks for more; copy the file again.")
+        raise DataError(f"{path} is cut short: its header asks for more. Copy the file again.")
 
 
 def _check_place(path: Path, image: nib.Nifti1Image, grid: Grid) -> None:
     """Refuse an image whose place differs from the study's mask."""
     if not is_invertible(image.affine):
-        raise DataError(f"{path} has a singular or infinite affine; repair its sform and qform.")
+        raise DataError(f"{path} has a singular or infinite affine. Repair its sform and qform.")
     inside = share_inside(voxel_places(image.affine, grid), image.shape)
     if inside < COVERAGE:
-        msg = f"{path} shows {inside:.0%} of the study's mask and must show {COVERAGE:.0%}; "
-        raise DataError(msg + "normalise it to the study's space or correct its affine.")
+        msg = f"{path} shows {inside:.0%} of the study's mask and must show {COVERAGE:.0%}. "
+        raise DataError(msg + "Normalise it to the study's space or correct its affine.")
 
 
 def iterate_volumes(
@@ -181,7 +181,7 @@ def iterate_volumes(
                 yield whole.reshape(image.shape[:3], order="F")
             done += 1
     except (*UNREADABLE, *unpacker_errors()) as error:
-        msg = f"{path} is cut short or damaged after volume {done}; copy the file again."
+        msg = f"{path} is cut short or damaged after volume {done}. Copy the file again."
         raise DataError(msg) from error
 
 
@@ -195,8 +195,8 @@ def check_finite(path: Path, number: int, row: Voxels, unit: Unit) -> None:
     if unit == "timepoint":
         row[:] = 0.0
     else:
-        msg = f"{path} has a value that is not finite in volume {number}; "
-        raise DataError(msg + "repair it, or write 0 outside the brain.")
+        msg = f"{path} has a value that is not finite in volume {number}. "
+        raise DataError(msg + "Repair it, or write 0 outside the brain.")
 
 
 def stored_places(mask: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -119,7 +119,7 @@ def preprocess_run(run: RecordingRun, data: DataSection, target: Target) -> Bloc
     # A course that was only trend must not be scaled to unit variance later.
     series[:, _peaks(series) <= CONSTANT * peaks] = 0.0
     if not series.any():
-        msg = f"{run.bold} is zero or constant in the study's mask; check image and mask."
+        msg = f"{run.bold} is zero or constant in the study's mask. Check image and mask."
         raise DataError(msg)
     return series
 
@@ -273,7 +273,7 @@ def standardize_series(series: Block, data: DataSection, where: Path) -> None:
             part *= factor.astype(np.float32)
     energy = sum(float(np.vdot(volume, volume)) for volume in series)
     if not energy:
-        raise DataError(f"{where} is constant in the study's mask; check image and mask.")
+        raise DataError(f"{where} is constant in the study's mask. Check image and mask.")
     series *= np.float32(np.sqrt(len(series) / energy))
 
 
@@ -321,7 +321,7 @@ def _confounds(run: RecordingRun, data: DataSection, volumes: int) -> NDArray[np
         return np.zeros((volumes, 0))
     if run.confounds is None:
         msg = (
-            f"{run.bold} has no confounds table next to it; add its desc-confounds_timeseries.tsv."
+            f"{run.bold} has no confounds table next to it. Add its desc-confounds_timeseries.tsv."
         )
         raise DataError(msg)
     return read_confounds(run.confounds, data.confounds, volumes)
@@ -357,8 +357,8 @@ def read_confounds(path: Path, patterns: Sequence[str], volumes: int) -> NDArray
     header = rows[0]
     lines = rows[1:]
     if len(lines) != volumes:
-        msg = f"{path} has {count(len(lines), 'line')} for {count(volumes, 'volume')}; "
-        raise DataError(msg + "give the confounds of this run.")
+        msg = f"{path} has {count(len(lines), 'line')} for {count(volumes, 'volume')}. "
+        raise DataError(msg + "Give the confounds of this run.")
     names = dict.fromkeys(name for item in patterns for name in _matches(path, header, item))
     columns = [_column(path, lines, header.index(name), name) for name in names]
     return np.array(columns, dtype=np.float64).reshape(len(columns), volumes).T
@@ -386,8 +386,8 @@ def _column(
         values[0] = 0.0
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        msg = f"{path} has no number in column '{name}' for volume {bad[0] + 1}; "
-        raise DataError(msg + "complete the table, or remove the column from the study.")
+        msg = f"{path} has no number in column '{name}' for volume {bad[0] + 1}. "
+        raise DataError(msg + "Complete the table, or remove the column from the study.")
     return values
 
 
@@ -440,6 +440,6 @@ def scratch_space(shape: tuple[int, int], memory: int | None, folder: Path) -> N
     except OSError as error:
         raise ConfigurationError(
             f"The cache folder {folder} has no {size / 1e6:.0f} MB left for data kept between "
-            "rounds; free space, name another folder with 'cache' in site.yaml, or give more "
+            "rounds. Free space, name another folder with 'cache' in site.yaml, or give more "
             "'memory'."
         ) from error

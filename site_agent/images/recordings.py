@@ -70,12 +70,12 @@ def _oddities(run: RecordingRun, data: DataSection) -> Iterator[str]:
     if apart > half:
         yield (
             f"{run.bold}: sform and qform place voxels up to {apart:.1f} mm apart; the sform is "
-            "used; check that it is the right one."
+            "used. Check that it is the right one."
         )
     if abs(first - 1.0) > STEADY:
         yield (
             f"{run.bold}: the first volume's mean is {first:.2f} times that of the next ones, as "
-            "before a steady state; remove such volumes, or have the study regress out "
+            "before a steady state. Remove such volumes, or have the study regress out "
             "non_steady_state_outlier*."
         )
 
@@ -156,7 +156,7 @@ def _other_lengths(lengths: Mapping[Path, float]) -> Iterator[str]:
     other = [path for path, n in lengths.items() if min(n, usual) < _SHORTER * max(n, usual)]
     if other:
         yield (
-            f"{_which(other, lengths)} volumes, where the median is {usual:g}; check whether "
+            f"{_which(other, lengths)} volumes, where the median is {usual:g}. Check whether "
             "these recordings are complete and intended, as all participants have equal weight."
         )
 
@@ -166,8 +166,8 @@ def _other_steps(steps: Mapping[Path, float]) -> Iterator[str]:
     other = [path for path, step in steps.items() if abs(step - usual) > _STEP * usual]
     if other:
         yield (
-            f"{_which(other, steps)} s from volume to volume, where the median is {usual:g} s; "
-            "check whether the times are right, and whether the study intends to mix them."
+            f"{_which(other, steps)} s from volume to volume, where the median is {usual:g} s. "
+            "Check whether the times are right, and whether the study intends to mix them."
         )
 
 

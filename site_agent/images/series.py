@@ -197,7 +197,7 @@ class SiteDataset:
         return self.empty or self.survey.nobody(
             f"All {len(self.survey.skipped)} subjects are left out, as they are not chosen, lack "
             "images, have no budget left, or have fewer volumes than minimum_volumes "
-            f"({self.data.minimum_volumes}); look at the data set, or ask the coordinator to "
+            f"({self.data.minimum_volumes}). Look at the data set, or ask the coordinator to "
             "correct the study."
         )
 
@@ -237,7 +237,7 @@ class SiteDataset:
 
     def table(self) -> NDArray[Any]:
         """Raise DataError, because a study of series has no feature vectors."""
-        raise DataError("The study has image series and no feature vectors; name its features.")
+        raise DataError("The study has image series and no feature vectors. Name its features.")
 
     def coverage(self, *, kept: bool) -> tuple[Coverage, ...]:
         """Return the missing voxels of the participants; raises DataError as `blocks`.
@@ -310,8 +310,8 @@ class SiteDataset:
             start = stop
         if start != reduced.shape[1]:
             raise EngineError(
-                "The workers of site.yaml's engine returned too few volumes. Check the workers; "
-                "nothing is charged."
+                "The workers of site.yaml's engine returned too few volumes. "
+                "Nothing is charged. Check the workers."
             )
         reduced.flags.writeable = False
         return reduced
@@ -379,7 +379,7 @@ class SiteDataset:
             return SkippedPerson(subject.label, "too-few-volumes", detail)
         if data.confounds and any(run.confounds is None for run in subject.runs):
             detail = (
-                f"{first} has a run without confounds table; add *_desc-confounds_timeseries.tsv."
+                f"{first} has a run without confounds table. Add *_desc-confounds_timeseries.tsv."
             )
             return SkippedPerson(subject.label, "unusable", detail)
         return length

@@ -96,7 +96,7 @@ def count_volumes(
     counts = [_gifti_count(path) for path in _sides_of(run)]
     if counts[0] != counts[1]:
         raise DataError(
-            f"{run.bold} has {counts[0]} volumes and {run.right} has {counts[1]}; write both again."
+            f"{run.bold} has {counts[0]} volumes and {run.right} has {counts[1]}. Write both again."
         )
     return counts[0]
 
@@ -152,7 +152,7 @@ def _open_cifti(path: Path) -> nib.Cifti2Image:
     try:
         return _open_courses(path, grayordinates)
     except DAMAGED as error:
-        raise DataError(f"{path} is not a complete dense series; give a .dtseries.nii.") from error
+        raise DataError(f"{path} is not a complete dense series. Give a .dtseries.nii.") from error
 
 
 def _open_parcels(path: Path) -> nib.Cifti2Image:
@@ -161,7 +161,7 @@ def _open_parcels(path: Path) -> nib.Cifti2Image:
         return _open_courses(path, parcels_of)
     except DAMAGED as error:
         raise DataError(
-            f"{path} is not a complete series of parcels; give a {PARCEL_SERIES}."
+            f"{path} is not a complete series of parcels. Give a {PARCEL_SERIES}."
         ) from error
 
 
@@ -179,14 +179,14 @@ def _open_courses(path: Path, many: Callable[[nib.Cifti2Image], int]) -> nib.Cif
 
 def _of_parcels(path: Path, regions: Regions | None) -> Series:
     if regions is None:
-        raise DataError(f"{path} has parcels, and the study names none; add data.atlas.")
+        raise DataError(f"{path} has parcels, and the study names none. Add data.atlas.")
     image = _open_parcels(path)
     try:
         stored = np.asarray(image.dataobj)
         if stored.dtype.kind not in "iuf":
             raise ValueError("no real numbers")
     except DAMAGED as error:
-        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+        raise DataError(f"{path} is cut short or damaged. Copy the file again.") from error
     return stored[:, parcel_places(path, image, regions)].astype(np.float32)
 
 
@@ -202,14 +202,14 @@ def _of_cifti(path: Path, mesh: Mesh) -> Series:
             part = slice(start, start + _ROWS)
             series[:, part] = stored[rows[part]].T
     except DAMAGED as error:
-        raise DataError(f"{path} is cut short or damaged; copy the file again.") from error
+        raise DataError(f"{path} is cut short or damaged. Copy the file again.") from error
     return series
 
 
 def _sides_of(run: RecordingRun) -> tuple[Path, Path]:
     if run.right is None:
         other = "left" if "hemi-R" in run.bold.name else "right"
-        raise DataError(f"{run.bold} has no {other} hemisphere next to it; add its file.")
+        raise DataError(f"{run.bold} has no {other} hemisphere next to it. Add its file.")
     return run.bold, run.right
 
 
@@ -220,9 +220,9 @@ def _gifti_count(path: Path) -> int:
             found = _COUNT.search(file.read(_HEAD))
             most = path.stat().st_size // _LEAST_ARRAY
     except OSError as error:
-        raise DataError(f"{path} can't be read; check its rights.") from error
+        raise DataError(f"{path} can't be read. Check its rights.") from error
     if found is None or not 0 < int(found[1]) <= min(most, MOST_VOLUMES):
-        raise DataError(f"{path} is not a GIFTI file with a map for each volume; write it again.")
+        raise DataError(f"{path} is not a GIFTI file with a map for each volume. Write it again.")
     return int(found[1])
 
 
@@ -244,13 +244,13 @@ def _gifti_maps(path: Path, side: Hemisphere, mesh: Mesh, volumes: int) -> Itera
     most = volumes * mesh.kind.vertices * _WIDEST
     arrays = load_gifti(path, side.side, _MOST_BYTES, most).darrays
     if len(arrays) != volumes:
-        raise DataError(f"{path} has {len(arrays)} volumes, and says {volumes}; write it again.")
+        raise DataError(f"{path} has {len(arrays)} volumes, and says {volumes}. Write it again.")
     for array in arrays:
         whole = np.asarray(array.data)
         if whole.ndim != 1 or whole.dtype.kind not in "iuf":
             raise DataError(
                 f"{path} has no single number for each vertex of the {SIDE_NAMES[side.side]} "
-                "hemisphere in every volume; write a map for each."
+                "hemisphere in every volume. Write a map for each."
             )
         check_vertices(path, side, len(whole), mesh)
         yield whole[side.cortex]
@@ -291,7 +291,7 @@ def read_surfaces(
             vectors[home.name.removeprefix("sub-")] = outcome
     if not vectors and all(each.reason in ("no-view", "not-chosen") for each in skipped):
         raise NobodyError(
-            f"{source} has no {_wanted(view.view)} in a folder sub-*; check path and name."
+            f"{source} has no {_wanted(view.view)} in a folder sub-*. Check path and name."
         )
     return vectors, skipped
 
@@ -409,14 +409,14 @@ def _one_map(home: Path, paths: Iterable[Path], values: str) -> Sides:
             )
         for sides in maps.values():
             return _complete(sides)
-    raise DataError(f"{home} has no map of {values}; correct the name.")
+    raise DataError(f"{home} has no map of {values}. Correct the name.")
 
 
 def _complete(sides: Sides) -> Sides:
     for side, other in (("L", "R"), ("R", "L")):
         if side in sides and other not in sides:
             raise DataError(
-                f"{sides[side]} has no {SIDE_NAMES[other]} hemisphere next to it; add its file."
+                f"{sides[side]} has no {SIDE_NAMES[other]} hemisphere next to it. Add its file."
             )
     return sides
 
@@ -450,7 +450,7 @@ def _overlay(path: Path, side: Hemisphere, mesh: Mesh) -> NDArray[np.float64]:
         check_vertices(path, side, max(image.shape), mesh)
         return np.asarray(image.dataobj, dtype=np.float64).ravel()
     except DAMAGED as error:
-        raise DataError(f"{path} is not a complete overlay of one map; write it again.") from error
+        raise DataError(f"{path} is not a complete overlay of one map. Write it again.") from error
 
 
 def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
@@ -459,9 +459,9 @@ def _read_cifti(path: Path, mesh: Mesh) -> NDArray[np.float64]:
         dense = image.shape == (1, grayordinates(image))
         values = np.asarray(image.dataobj if dense else [], dtype=np.float64)
     except DAMAGED as error:
-        raise DataError(f"{path} is not a complete CIFTI file; write it again.") from error
+        raise DataError(f"{path} is not a complete CIFTI file. Write it again.") from error
     if not dense or values.shape != image.shape:
-        raise DataError(f"{path} is not a dense file of one map; give one map per file.")
+        raise DataError(f"{path} is not a dense file of one map. Give one map per file.")
     return np.asarray(values[0][cortex_rows(path, image, mesh)])
 
 
@@ -473,7 +473,7 @@ def _checked(path: Path, values: NDArray[np.float64], gaps: float) -> NDArray[np
         raise DataError(f"{path} has no finite value at the study's vertices. Check its map.")
     if lacking > gaps * len(values):
         kind = GapsError if gaps else DataError
-        raise kind(f"{path} has no number at {lacking:,} of the study's vertices; repair it.")
+        raise kind(f"{path} has no number at {lacking:,} of the study's vertices. Repair it.")
     if not values[known].any():
-        raise DataError(f"{path} is zero at all of the study's vertices; check its map.")
+        raise DataError(f"{path} is zero at all of the study's vertices. Check its map.")
     return np.where(known, values, np.nan)

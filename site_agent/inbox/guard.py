@@ -230,7 +230,7 @@ def _require_own_page(door: Door, request: Request, fields: Mapping[str, str], t
     if request.headers.getlist("origin") != [door.origin]:
         raise RefusedRequestError(403, "The form comes from another page.")
     if not hmac.compare_digest(fields.get("token", "").encode(), token.encode()):
-        raise RefusedRequestError(403, "The form is not of this session; reload the page.")
+        raise RefusedRequestError(403, "The form is not of this session. Reload the page.")
 
 
 def _with_headers(send: Send) -> Send:

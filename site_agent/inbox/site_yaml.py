@@ -80,7 +80,7 @@ def _write(folder: Path, text: str, fields: Mapping[str, object]) -> None:
     except ValidationError as error:
         raise ConfigurationError(f"{path}: {first_problem(error, SiteConfig)}") from error
     except ValueError as error:
-        raise ConfigurationError(f"{path} can't be changed; edit it by hand.") from error
+        raise ConfigurationError(f"{path} can't be changed. Edit it by hand.") from error
     mode = path.stat().st_mode & 0o777
     write_bytes(path.resolve(), text.encode(), mode=mode)  # a link stays one
 

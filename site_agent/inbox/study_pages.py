@@ -100,7 +100,7 @@ def ask_approval(office: Office, request: Request) -> Response:
         raise StudyError(f"{found.study.study} is not approved: {found.refusal}")
     terms = _terms(form_of(request))
     if terms.ended(office.now().date()):
-        raise StudyError(f"{terms.until} has passed, so no run could begin; name a later day.")
+        raise StudyError(f"{terms.until} has passed, so no run could begin. Name a later day.")
     _require_unchanged(office, request, check)
     return office.show(
         request,

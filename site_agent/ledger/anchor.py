@@ -189,8 +189,8 @@ class LedgerAnchor:
         seq = signed.seq
         if first != self._ledger.digest_at(1):  # not a copy of this one, so others may continue
             return LedgerError(
-                f"{path} is not the ledger that this site signed for, with {count(seq, 'line')}; "
-                "restore that one, since its losses were spent."
+                f"{path} is not the ledger that this site signed for, with {count(seq, 'line')}. "
+                "Restore that one, since its losses were spent."
             )
         what = (
             f"has {count(self._ledger.head().seq, 'line')} where this site signed for {seq}: it "

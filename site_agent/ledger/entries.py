@@ -105,7 +105,7 @@ def follow(head: Head, entries: Iterable[LedgerEntry], where: str) -> Iterator[L
     for entry in entries:
         if entry != next_entry(head, entry.charge, entry.event, entry.at):
             raise LedgerError(
-                f"{where}: line {head.seq + 1} was altered; restore the ledger from a backup and "
+                f"{where}: line {head.seq + 1} was altered. Restore the ledger from a backup and "
                 "ask who changed it."
             )
         yield entry

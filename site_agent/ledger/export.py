@@ -144,7 +144,7 @@ def verify_file(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise LedgerError(f"{path} can't be read ({error.strerror}); check the path.") from error
+        raise LedgerError(f"{path} can't be read ({error.strerror}). Check the path.") from error
     return verify_export(data).sentence
 
 
@@ -212,7 +212,7 @@ class Export:
             f"The ledger of {printable(self.site, 64)} as of {printable(self.at, 64)} is "
             f"complete: its {lines} follow one another from the first to the head "
             f"{self.head.digest[:16]}…, which is signed with the key of fingerprint "
-            f"{fingerprint(self.key)}; compare that with the site's own."
+            f"{fingerprint(self.key)}. Compare that with the site's own."
         )
 
 
@@ -269,18 +269,18 @@ def verify_export(data: bytes) -> Export:
     try:
         file = msgspec.json.decode(data, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise LedgerError("The export can't be read; ask the site for it again.") from error
+        raise LedgerError("The export can't be read. Ask the site for it again.") from error
     if (file.format, file.version) != (FORMAT, VERSION):
         raise LedgerError(
             f"The export is a '{file.format[:40]}' of version {file.version}, and this version "
-            f"reads {VERSION}; install the version that wrote it."
+            f"reads {VERSION}. Install the version that wrote it."
         )
     entries = tuple(follow(EMPTY, (line.entry for line in file.lines), "The export"))
     if file.head != (entries[-1].head if entries else EMPTY):
-        raise LedgerError("The export ends before its head; ask the site for it again.")
+        raise LedgerError("The export ends before its head. Ask the site for it again.")
     if not _is_signed(file):
         raise LedgerError(
-            "The export is not signed with the key that it names; ask the site for it again."
+            "The export is not signed with the key that it names. Ask the site for it again."
         )
     return Export(file.site, file.at, entries, file.head, bytes.fromhex(file.key))
 

@@ -136,7 +136,7 @@ class LedgerFile:
         elif layout != _LAYOUT:
             raise LedgerError(
                 f"{self.path} has layout {layout}, which this version can't read (it reads "
-                f"{_LAYOUT}); install the version that wrote it."
+                f"{_LAYOUT}). Install the version that wrote it."
             )
 
     def _bring_up_to_date(self, layout: int) -> None:
@@ -278,7 +278,7 @@ class LedgerFile:
         elif key is None or check_of(key) != kept:
             raise LedgerError(
                 f"{key_path(self.path)} is not the key that the participants of this ledger were "
-                "marked with, so their individual losses are unknown; restore it from a backup."
+                "marked with, so their individual losses are unknown. Restore it from a backup."
             )
         return key
 
@@ -308,7 +308,7 @@ class LedgerFile:
         marks = [self._marks[i] if i < last else b"" for i in ids]
         if row is None or group_digest(self._key(), marks) != digest:
             raise LedgerError(
-                f"{self.path}: the participants of a charge were altered; restore the ledger "
+                f"{self.path}: the participants of a charge were altered. Restore the ledger "
                 "from a backup and ask who changed it."
             )
         return ids
@@ -430,6 +430,6 @@ def _whereabouts(path: Path) -> tuple[int, int, int]:
         status = path.stat()
     except OSError as error:
         raise LedgerError(
-            f"{path} can't be opened ({error.strerror}); restore it from a backup."
+            f"{path} can't be opened ({error.strerror}). Restore it from a backup."
         ) from error
     return os.getpid(), status.st_dev, status.st_ino

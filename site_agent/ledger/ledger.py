@@ -260,12 +260,12 @@ class Ledger(LedgerReader):
 def _spend(file: LedgerFile, charge: Charge, at: str) -> None:
     if file.find(charge, "reserve") != charge:
         raise LedgerError(
-            f"Round {charge.round} of {charge.run} is not reserved; reserve it first."
+            f"Round {charge.round} of {charge.run} is not reserved. Reserve it first."
         )
     if file.find(charge, "void") is not None:
         raise LedgerError(
             f"Round {charge.round} of {charge.run} was cancelled and can't be answered. A copy of "
-            "this site's folder may be at work; stop it."
+            "this site's folder may be at work. Stop it."
         )
     if file.find(charge, "spend") is None:
         file.append(charge, "spend", at)

@@ -36,9 +36,9 @@ def read_key(ledger: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LedgerError(f"{path} can't be read ({error.strerror}); check its rights.") from error
+        raise LedgerError(f"{path} can't be read ({error.strerror}). Check its rights.") from error
     if len(key) != 32:
-        raise LedgerError(f"{path} is damaged; restore it from a backup.")
+        raise LedgerError(f"{path} is damaged. Restore it from a backup.")
     return key
 
 
@@ -62,10 +62,10 @@ def make_key(ledger: Path) -> bytes:
         finally:
             draft.unlink()
     except OSError as error:
-        raise LedgerError(f"{path} can't be made ({error.strerror}); check its folder.") from error
+        raise LedgerError(f"{path} can't be made ({error.strerror}). Check its folder.") from error
     key = read_key(ledger)
     if key is None:
-        raise LedgerError(f"{path} is gone; restore it from a backup.")
+        raise LedgerError(f"{path} is gone. Restore it from a backup.")
     return key
 
 
@@ -118,7 +118,7 @@ def exact_square(mu: float) -> int:
     """Return μ² as a whole number of 2^-2148; raises LedgerError if it is not a number."""
     if not math.isfinite(mu):
         raise LedgerError(
-            f"The ledger has recorded μ = {mu}, which is not a privacy loss; restore the ledger "
+            f"The ledger has recorded μ = {mu}, which is not a privacy loss. Restore the ledger "
             "from a backup."
         )
     numerator, denominator = float(mu).as_integer_ratio()

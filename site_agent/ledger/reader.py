@@ -49,7 +49,7 @@ class LedgerReader:
             path.touch(mode=0o600)
         except OSError as error:
             raise LedgerError(
-                f"{path} can't be opened ({error.strerror}); check its folder and rights."
+                f"{path} can't be opened ({error.strerror}). Check its folder and rights."
             ) from error
         with self._using() as file, _transaction(file):
             file.lay_out()
@@ -335,11 +335,11 @@ class LedgerReader:
                 yield self._file
             except sqlite3.Error as error:
                 advice = (
-                    "another program has it open for changes; try again when that has ended."
+                    "Another program has it open for changes. Try again when that has ended."
                     if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
-                    else "check the disk and restore a backup."
+                    else "Check the disk and restore a backup."
                 )
-                raise LedgerError(f"{self.path} can't be used ({error}); {advice}") from error
+                raise LedgerError(f"{self.path} can't be used ({error}). {advice}") from error
 
 
 @contextmanager

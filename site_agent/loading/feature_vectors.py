@@ -266,8 +266,8 @@ class FeatureDataset:
             (why, _), *_ = lacks.most_common(1) or [("", 0)]
             counts.append(f"{len(view.found)} have '{view.name}'{f' ({why})' if why else ''}")
         return self.survey.nobody(
-            f"No participant in {self.source} has all views of the study: {', '.join(counts)}; "
-            "correct the tables, or ask the coordinator to correct the study."
+            f"No participant in {self.source} has all views of the study: {', '.join(counts)}. "
+            "Correct the tables, or ask the coordinator to correct the study."
         )
 
     def load(self) -> Iterator[str]:

@@ -54,7 +54,7 @@ def single_session_vectors(found: Mapping[str, Vector]) -> Found:
     """Return the vectors by participant, without those who have several sessions."""
     rows = rows_by_person([found])
     several = [person for person, own in rows.items() if len(own) > 1]
-    detail = "has several folders of sessions, and a participant must not count as two; leave one."
+    detail = "has several folders of sessions, and a participant must not count as two. Leave one."
     skipped = [SkippedPerson(each, "unusable", f"sub-{each} {detail}") for each in several]
     return {person: found[own[0]] for person, own in rows.items() if len(own) == 1}, skipped
 

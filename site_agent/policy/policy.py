@@ -119,13 +119,13 @@ _TITLE = (
 def _known(name: str) -> str:
     known = sorted({name for algorithm in REGISTRY.values() for name in algorithm.statistics})
     if name not in known:
-        raise ValueError(f"{name[:40]!r} is not a statistic; choose from {', '.join(known)}")
+        raise ValueError(f"{name[:40]!r} is not a statistic. Choose from {', '.join(known)}")
     return name
 
 
 def _distinct(items: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(items)) != len(items):
-        raise ValueError("an entry is listed twice; list it once")
+        raise ValueError("an entry is listed twice. List it once")
     return items
 
 
@@ -292,7 +292,7 @@ def check_statistic(policy: Policy, name: str) -> None:
     if policy.statistics is not None and name not in policy.statistics:
         raise PrivacyError(
             f"{POLICY}: field 'statistics': '{name[:40]}' is asked for and "
-            f"{', '.join(policy.statistics) or 'nothing'} is allowed; decline the study or add "
+            f"{', '.join(policy.statistics) or 'nothing'} is allowed. Decline the study or add "
             "the statistic."
         )
 
@@ -328,7 +328,7 @@ def _company(policy: Policy, study: Study, site: str) -> Iterator[PrivacyError]:
         yield refusal_sentence("fewest_sites", said, f"no fewer than {policy.fewest_sites}")
     if site not in study.sites:
         yield PrivacyError(
-            f"The study does not name '{site}' among its sites; decline it or correct its list."
+            f"The study does not name '{site}' among its sites. Decline it or correct its list."
         )
 
 
@@ -357,7 +357,7 @@ def _price(
             yield BudgetError(
                 f"policy.yaml: field '{field}': the study asks for ε = {said} for "
                 f"{count(runs, 'run')} where {used} is spent, which makes {_epsilon(mu, policy)} "
-                f"over the limit of {limit:g} at δ = {policy.delta:g}; ask the study's "
+                f"over the limit of {limit:g} at δ = {policy.delta:g}. Ask the study's "
                 "coordinator for less or raise the field."
             )
 
@@ -387,5 +387,5 @@ def refusal_sentence(field: str, asked: str, allowed: str) -> PrivacyError:
     """Return a sentence with the study's request and the policy's field that forbids it."""
     return PrivacyError(
         f"policy.yaml: field '{field}': the study asks for {asked} and this site allows "
-        f"{allowed}; ask the study's coordinator to change it, or change the field if you agree."
+        f"{allowed}. Ask the study's coordinator to change it, or change the field if you agree."
     )

@@ -101,7 +101,7 @@ class Admission:
                     "coordinator's."
                 )
             raise StudyError(
-                "the announced study or roster is not the one that was approved here; compare the "
+                "the announced study or roster is not the one that was approved here. Compare the "
                 "files and approve the new ones if you agree."
             )
         known = ", ".join(sorted(approval.study.study for approval in approved)) or "none"
@@ -170,7 +170,7 @@ class Admission:
         if context.announcement != announced:
             raise StudyError(
                 "the centre runs another version or another mask than this site "
-                f"({__version__}); install the same version and study folder."
+                f"({__version__}). Install the same version and study folder."
             )
         loading = Loading(self.open_data(opened))
         self.drive(loading.steps())
@@ -275,19 +275,19 @@ def post_refusal(site: Site, run: str, notice: bytes) -> None:
 def public_reason(error: Exception) -> str:
     """Return the public reason of an error: no data, no file name and no label."""
     if isinstance(error, DataError):
-        return "its data set can't be used; see the site's log"
+        return "its data set can't be used. See the site's log"
     if isinstance(error, CopyError):
-        return "another copy of its folder has answered in its name; see the site's log"
+        return "another copy of its folder has answered in its name. See the site's log"
     if isinstance(error, LedgerError):
-        return "its ledger can't be used; see the site's log"
+        return "its ledger can't be used. See the site's log"
     if isinstance(error, DisagreementError):
-        return "its plan differs from the others'; compare the versions of software and libraries"
+        return "its plan differs from the others'. Compare the versions of software and libraries"
     if isinstance(error, ReleaseError):
-        return "a release does not match the sites' signed messages; see the site's log"
+        return "a release does not match the sites' signed messages. See the site's log"
     if isinstance(error, WithdrawnError):
-        return "its staff withdrew or replaced their approval; ask them"
+        return "its staff withdrew or replaced their approval. Ask them"
     if isinstance(error, PrivacyError | StudyError):
-        return "its own rules refuse the study; see the site's log"
+        return "its own rules refuse the study. See the site's log"
     if isinstance(error, SoftwareError):
-        return "its software has a fault; this is not a refusal; see the site's log"
-    return "its machine or its settings have a fault; this is not a refusal; see the site's log"
+        return "its software has a fault; this is not a refusal. See the site's log"
+    return "its machine or its settings have a fault; this is not a refusal. See the site's log"

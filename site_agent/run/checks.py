@@ -187,7 +187,7 @@ class Checks:
         place = self.outbox.names.round(number, messages.CONTRIBUTION, site)
         found = self.outbox.peek(place, limit)
         if found is None:
-            raise ExchangeError(f"{place} is gone; have the exchange's owner restore it.")
+            raise ExchangeError(f"{place} is gone. Have the exchange's owner restore it.")
         mechanism = question.stage.mechanism
         return added(site, number, manifest, found, mechanism.entries, clear=mechanism.public)
 
@@ -251,7 +251,7 @@ class Checks:
         what = f"Round {number}" if number else "The run"
         return ReleaseError(
             f"{what} of {self.joined.context.run} does not match the sites' signed messages: "
-            f"{why}. This site stops answering; ask the coordinator, and show this line to the "
+            f"{why}. This site stops answering. Ask the coordinator, and show this line to the "
             "others."
         )
 

@@ -48,7 +48,7 @@ class MessageStore:
             path.touch(mode=0o600)
         except OSError as error:
             raise LedgerError(
-                f"{path} can't be made ({error.strerror}); check the site's folder and rights."
+                f"{path} can't be made ({error.strerror}). Check the site's folder and rights."
             ) from error
         with self._using() as connection:
             connection.execute(_TABLE)
@@ -139,7 +139,7 @@ class MessageStore:
                 self.close()
                 self._absent.clear()  # a failed write may still be on disk
                 raise LedgerError(
-                    f"{self._path} can't be used ({error}); check disk space and rights."
+                    f"{self._path} can't be used ({error}). Check disk space and rights."
                 ) from error
 
     def _open(self) -> sqlite3.Connection:

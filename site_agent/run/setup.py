@@ -275,7 +275,7 @@ class Setup:
         notes = {s: decode_note(replies[s], s) for s in study.sites}
         different = [s for s, n in notes.items() if n.grid != self.context.grid]
         if different:
-            raise StudyError(f"{different[0]} uses another mask or space; start a new run.")
+            raise StudyError(f"{different[0]} uses another mask or space. Start a new run.")
         return nominal_shape(study, self.context.extent)
 
 

@@ -52,7 +52,7 @@ class WaitLog:
         self._file.show(run, waited, left, {"centre": participation.awaited})
         if left < 0:
             self._log.write_once(
-                f"{run}: {participation.awaited} is overdue; ask the coordinator whether the "
+                f"{run}: {participation.awaited} is overdue. Ask the coordinator whether the "
                 "study continues."
             )
 

@@ -133,7 +133,7 @@ def study_named_as_a_path(stage: Stage) -> bool:
     "disk intruder",
     guard="site_agent.enrolment.pinned_consortium:DAMAGED",
     without="the agent ends with a traceback instead of a sentence",
-    stops="is damaged; restore it",
+    stops="is damaged. Restore it",
     instead=lambda real: tuple(each for each in DAMAGED if each is not RecursionError),
 )
 def nested_json(stage: Stage) -> bool:

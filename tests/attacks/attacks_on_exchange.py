@@ -103,7 +103,7 @@ def _whole(_real: object) -> Callable[..., bytes]:
     "exchange",
     guard="consortium.exchange.directory:DirectoryExchange.get",
     without="an endless file fills the reader's memory before it is refused",
-    stops="has more than the allowed 65536 bytes",
+    stops="must have at most 65536 bytes",
     instead=_whole,
 )
 def oversized_message(stage: Stage) -> bool:

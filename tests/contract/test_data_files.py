@@ -343,7 +343,7 @@ def test_numbers_of_gifti_unpack_to_more_than_the_mesh_has(
         assert tracemalloc.get_traced_memory()[1] < size
     finally:
         tracemalloc.stop()
-    assert "can't be read; give a whole GIFTI file" in said
+    assert "can't be read. Give a whole GIFTI file" in said
 
 
 def test_a_file_of_eeglab_unpacks_to_more_than_a_recording(

@@ -74,7 +74,7 @@ def test_a_frozen_server_is_given_up_soon_and_used_again(venue: Venue) -> None:
             lambda: exchange.put("runs/b", b"2"),
             lambda: exchange.put("runs/large", LARGE),
         ):
-            assert "check the server" in told(act, 20 * PATIENCE)
+            assert "Check the server" in told(act, 20 * PATIENCE)
     assert in_time(lambda: exchange.get("runs/a", 1)) == b"1"
     in_time(lambda: exchange.put("runs/b", b"2"))
     assert in_time(lambda: exchange.get("runs/large", len(LARGE))) in (None, LARGE)
@@ -112,9 +112,9 @@ def test_a_server_that_dies_and_comes_back_is_used_again(venue: Venue) -> None:
     exchange = venue.open(PATIENCE)
     in_time(lambda: exchange.put("runs/a", b"1"))
     with stopped(venue.server):
-        assert "check the server" in told(lambda: exchange.get("runs/a", 1), 20 * PATIENCE)
-        assert "check the server" in told(lambda: exchange.put("runs/b", b""), 20 * PATIENCE)
-        assert "check the server" in told(lambda: exchange.children("runs"), 20 * PATIENCE)
+        assert "Check the server" in told(lambda: exchange.get("runs/a", 1), 20 * PATIENCE)
+        assert "Check the server" in told(lambda: exchange.put("runs/b", b""), 20 * PATIENCE)
+        assert "Check the server" in told(lambda: exchange.children("runs"), 20 * PATIENCE)
     in_time(lambda: exchange.put("runs/b", b"2"))
     assert in_time(lambda: exchange.get("runs/b", 1)) == b"2"
 
@@ -171,9 +171,9 @@ def test_a_bucket_lets_nobody_in_without_the_right_key(
 ) -> None:
     place, wrong = f"s3://{bucket_server.bucket}/x", "a-secret-that-is-wrong"
     credentials = bucket_server.credentials(tmp_path, secret=wrong)
-    assert "check key, secret" in refused(place, credentials, wrong, bucket_server.key)
+    assert "Check key, secret" in refused(place, credentials, wrong, bucket_server.key)
     credentials = bucket_server.credentials(tmp_path, key="AKIANOBODY", secret=wrong)
-    assert "check key, secret" in refused(place, credentials, wrong, "AKIANOBODY")
+    assert "Check key, secret" in refused(place, credentials, wrong, "AKIANOBODY")
     credentials = bucket_server.credentials(tmp_path)
     assert "the bucket 'no-such' does not exist" in refused(
         "s3://no-such/x", credentials, bucket_server.secret
@@ -200,7 +200,7 @@ def test_an_sftp_server_must_be_known_and_know_the_user(
     assert not (tmp_path / "place").exists()
     stranger = str(file_server.folder / "other")
     credentials = file_server.credentials(tmp_path, key_file=stranger)
-    assert "does not let this user in" in refused(place, credentials, key)
+    assert "refuses this user" in refused(place, credentials, key)
     credentials = file_server.credentials(tmp_path)
     nowhere = file_server.place(tmp_path / "no" / "such")
     assert "can't be used as an exchange" in refused(nowhere, credentials, key)
@@ -220,9 +220,9 @@ def test_a_private_key_is_kept_private(file_server: FileServer, tmp_path: Path) 
     def entry(**changes: str) -> Path:
         return file_server.credentials(tmp_path, key_file=str(locked), **changes)
 
-    assert "check it and its passphrase" in refused(place, entry())
+    assert "Check it and its passphrase" in refused(place, entry())
     wrong = entry(passphrase="sesame open")
-    assert "check it and its passphrase" in refused(place, wrong, "sesame open")
+    assert "Check it and its passphrase" in refused(place, wrong, "sesame open")
     open_exchange(place, entry(passphrase="open sesame")).put("a", b"1")
     locked.chmod(0o640)
     assert "chmod 600" in refused(place, entry(passphrase="open sesame"), "open sesame")

@@ -61,7 +61,7 @@ def _endless(_: bytes) -> None:
 
 
 def _declared(_: bytes) -> None:
-    raise ConsortiumError("It is malformed; discard it.")
+    raise ConsortiumError("It is malformed. Discard it.")
 
 
 def test_a_parser_that_breaks_is_found_and_its_input_kept(tmp_path: Path) -> None:

@@ -249,12 +249,12 @@ def test_a_validator_states_its_field_as_data_so_that_it_is_named_once() -> None
         (
             "average",
             {"quorum": 9},
-            "study.yaml: field 'quorum': 9 sites can't be there of 4; lower it.",
+            "study.yaml: field 'quorum': 9 sites can't be there of 4. Lower it.",
         ),
         (
             "average",
             {"data": {"mesh": "fsaverage5", "space": "fsLR"}},
-            "study.yaml: field 'data.space': fsaverage5 has a space of its own; leave space out.",
+            "study.yaml: field 'data.space': fsaverage5 has a space of its own. Leave space out.",
         ),
     ],
 )

@@ -52,7 +52,10 @@ def _asked(place: DemoFolders, *words: object, **typed: Any) -> Said:
 def test_a_yes_shows_the_study_and_is_asked_once(town: Town) -> None:
     place, _ = town
     said = _asked(place, answer="n\n", terminal=True)
-    assert (said.code, said.err) == (1, "site-agent: Nothing was done; the answer was no.\n")
+    assert (said.code, said.err) == (
+        1,
+        "site-agent: Nothing was done, because the answer was no.\n",
+    )
     assert "6 participants qualify, with 144 volumes." in said.out
     assert said.out.count("Approve this study?") == 1
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []
@@ -71,7 +74,7 @@ def test_where_nobody_can_be_asked_a_yes_needs_its_option(town: Town) -> None:
     said = _asked(place, answer="y\n")
     assert (said.code, said.out) == (1, "")
     assert said.err == (
-        "site-agent: This is not a terminal, so no question can be asked; check the study with "
+        "site-agent: A terminal is required for this question. Check the study with "
         "'site-agent check', and approve it with --yes.\n"
     )
     assert approvals(place.site("east"), load_identity(place.site("east"))) == []

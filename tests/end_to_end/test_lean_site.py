@@ -76,7 +76,7 @@ def test_what_needs_prefect_says_so_and_how_to_have_it(place: DemoFolders, tmp_p
     for words, each in zip(lines, _type(*lines), strict=True):
         assert each.code == 1, (words, each)
         assert each.err.count("\n") == 1, each.err
-        assert "prefect and fastapi and sqlalchemy can't be found; install" in each.err
+        assert "prefect and fastapi and sqlalchemy can't be found. Install" in each.err
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "demo").exists()
 

@@ -85,7 +85,7 @@ def test_what_is_not_a_name_is_asked_for_and_not_taken_from_the_table(tmp_path: 
     assert "needs --groups, --limits" in _sorted(refused("consortium", "new-study", study, *words))
     table.write_text(table.read_text().replace("\tsex", "\tclinic"))
     said = refused("consortium", "new-study", study, *words)
-    assert "Columns with two levels in the table: dx, clinic; say by --column" in said
+    assert "Columns with two levels in the table: dx, clinic. Say by --column" in said
     other = ("--algorithm", "ica", "--sites", SITES, "--detect", table)
     assert "got --algorithm ica" in refused("consortium", "new-study", study, *other)
     assert not study.exists()
@@ -128,7 +128,7 @@ def test_an_option_that_a_draft_does_not_use_is_refused(algorithm: str, tmp_path
 
 def _sorted(said: str) -> str:
     """What a new study needs, in the alphabet's order."""
-    needs = re.search(r"needs ([^;]*);", said)
+    needs = re.search(r"needs ([^.]*)\.", said)
     return f"needs {', '.join(sorted(needs[1].split(', ')))}" if needs else said
 
 
@@ -173,7 +173,7 @@ def test_what_was_written_before_is_left(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     study.write_text("mine")
     said = refused("consortium", "new-study", study, *options("group_ica"))
-    assert "exists and is left as it is" in said
+    assert "exists already and is not changed" in said
     assert study.read_text() == "mine"
 
 
@@ -193,7 +193,7 @@ def test_what_no_option_says_is_asked_at_a_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"epsilon": "much"}, "--epsilon 'much' is not a number"),
+        ({"epsilon": "much"}, "--epsilon: must be a number, got 'much'"),
         ({"epsilon": "-1"}, "privacy.epsilon must be"),
         ({"sites": "a,a"}, "a site is named twice"),
         ({"colluding_sites": "4"}, "leave none of 4"),
@@ -213,9 +213,9 @@ def test_answers_that_make_no_study_write_none(
 def test_pairs_are_two_values_and_drafts_are_named(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     said = refused("consortium", "new-study", study, *options("glm", groups="60"))
-    assert "--groups '60' is not two values" in said
+    assert "--groups: must be two values with a comma, got '60'" in said
     said = refused("consortium", "new-study", study, "--algorithm", "magic")
-    assert "No draft exists for 'magic', only for group_ica" in said
+    assert "--algorithm: must be one of group_ica" in said
 
 
 def test_text_stays_text_whatever_is_in_it(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_the_sites_of_a_roster_take_part_and_the_study_is_signed(tmp_path: Path)
     assert signed.study.sites == tuple(sorted(members.sites))
     other = tmp_path / "other.yaml"
     said = refused("consortium", "new-study", other, "--keys", place.files.keys)
-    assert "also give --roster" in said
+    assert "Add --roster" in said
     assert not other.exists()
 
 
@@ -292,7 +292,7 @@ def test_networks_that_were_found_are_compared_between_patients_and_controls(
 def test_without_a_runs_study_or_over_a_file_nothing_is_written(rest: Path, tmp_path: Path) -> None:
     study, maps = tmp_path / "patients.yaml", tmp_path / "patients-networks.nii.gz"
     words = ("new-study", study, "--algorithm", "glm", *COMPARED, "--components")
-    assert "is not an output folder of a run" in refused("consortium", *words, tmp_path / "none")
+    assert "must be the output folder of a run" in refused("consortium", *words, tmp_path / "none")
     maps.write_text("somebody's")
     assert "exists already" in refused("consortium", *words, rest)
     assert maps.read_text() == "somebody's"

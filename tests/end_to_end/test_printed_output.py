@@ -162,7 +162,7 @@ def test_an_assessment_a_page_and_a_ledger_are_written_as_shown(
 
 def test_every_message_of_the_operators_table_is_one_of_the_program() -> None:
     page = (DOCS / "guides" / "site-operation.md").read_text(encoding="utf-8")
-    table = page.split("Some that you may meet:")[1].split("\n\n## ")[0]
+    table = page.split("These messages are frequent:")[1].split("\n\n## ")[0]
     messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
     assert len(messages) > 12
     files = [*(ROOT / "site_agent").rglob("*.py"), *(ROOT / "consortium").rglob("*.py")]

@@ -122,4 +122,4 @@ def test_who_states_no_sizes_is_asked_for_them(tmp_path: Path) -> None:
         assert said.code == 1
         assert "or give --subjects, one number or 3 with commas" in said.err
     said = enter("consortium", "simulate", tmp_path / "study.yaml", "--data", "x", "--out", "o")
-    assert "names no folder" in said.err
+    assert "must be SITE=FOLDER" in said.err

@@ -110,4 +110,4 @@ def test_a_refusal_names_the_sites_own_file_before_the_study(place: DemoFolders)
     assert said.code == 1
     first = said.err.split("If this is not the cause: ")[0]
     assert "into site.yaml" in first
-    assert "ask the study's coordinator" not in first
+    assert "Ask the study's coordinator" not in first

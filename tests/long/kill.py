@@ -59,7 +59,7 @@ def run(place: DemoFolders, victim: str | None, number: int) -> None:
         before = place.files.out / "transcript" / f"round-{number - 1:05d}.json"
         while number > 1 and not before.exists():
             if parties["centre"].poll() is not None:
-                raise SystemExit(f"the centre ended early; look into {place.root}")
+                raise SystemExit(f"the centre ended early. Look into {place.root}")
             time.sleep(0.005)
         time.sleep(random.uniform(0.0, 0.2))
         parties[victim].send_signal(signal.SIGKILL)
@@ -69,7 +69,7 @@ def run(place: DemoFolders, victim: str | None, number: int) -> None:
         parties[victim] = again
     for name, party in parties.items():
         if party.wait(timeout=600) != 0:
-            raise SystemExit(f"{name} ended with {party.returncode}; look into {place.root}")
+            raise SystemExit(f"{name} ended with {party.returncode}. Look into {place.root}")
 
 
 def maps(place: DemoFolders) -> bytes:

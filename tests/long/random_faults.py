@@ -126,7 +126,7 @@ class RandomFaults(Watcher):
             return act()
         kind = self._due(write.where)
         if kind == DISK:
-            raise OutputError("The disk is full; free some space and run the study again.")
+            raise OutputError("The disk is full. Free some space and run the study again.")
         if kind == "killed" and self.draw.random() < HALF:
             raise Died
         result = act()

@@ -63,7 +63,7 @@ def _agree(place: DemoFolders) -> None:
         said = enter("site-agent", "check", *files, *folder)
         assert said.code == 0, said
         assert "3 participants qualify" in said.out
-        assert "approve it with 'site-agent approve'" in said.out
+        assert "Approve it with 'site-agent approve'" in said.out
         found = json.loads(enter("site-agent", "check", *files, *folder, "--json").out)
         assert (found["persons"], found["problems"]) == (3, [])
         said = enter("site-agent", "approve", *files, *folder, "--yes")

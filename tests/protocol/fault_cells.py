@@ -404,7 +404,7 @@ def _overdue(local: FaultyConsortium, stage: Stage) -> str:
     local.pump()
     timing = local.study.timing
     patience = timing.join + timing.ready + 2 * timing.answer
-    with pytest.raises(SiteError, match="start the study at the centre"):
+    with pytest.raises(SiteError, match="Start the study at the centre"):
         local.agent("north").work(once=True, idle=patience + 1)
     joined = "takes part in small" in local.said("north")
     assert not joined or re.search(r"the centre \(.*\) is overdue", local.said("north"))

@@ -77,7 +77,7 @@ def test_junk_in_the_place_of_an_answer_halts_nobody(tmp_path: Path) -> None:
     write(local.place, place, b"junk")
     ask(local.place, QUERY)
     pump(local)
-    assert "has another message already" in local.said("north")
+    assert "already has another message" in local.said("north")
     assert local.agents["north"].site.store.halted is None
     path_of(local.place, place).unlink()
     pump(local)

@@ -596,7 +596,7 @@ def test_exchange_that_fails_for_a_while_loses_nothing(
     def put(exchange: DirectoryExchange, name: str, data: bytes) -> None:
         if name.endswith(SITES) and "/shares/" not in name and name not in tried:
             tried.add(name)
-            raise ExchangeError(f"{name} can't be written (stale handle); wait.")
+            raise ExchangeError(f"{name} can't be written (stale handle). Wait.")
         real(exchange, name, data)
 
     monkeypatch.setattr(DirectoryExchange, "put", put)
@@ -611,7 +611,7 @@ def test_exchange_that_can_not_be_listed_does_not_end_the_agent(
     from consortium.exchange import DirectoryExchange
 
     def children(*_: object) -> list[str]:
-        raise ExchangeError("runs can't be listed (stale handle); wait.")
+        raise ExchangeError("runs can't be listed (stale handle). Wait.")
 
     local = LocalConsortium(settle(tmp_path / "place"))
     with monkeypatch.context() as patch:

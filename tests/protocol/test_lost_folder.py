@@ -109,7 +109,7 @@ def test_a_run_is_ended_by_its_coordinator_alone(tmp_path: Path) -> None:
         local.pump()
         local.ticks.now += 0.25
     assert f"{RUN} has ended: aborted" in local.said("north")
-    with pytest.raises(OutputError, match="is not a run on the exchange that can be resumed"):
+    with pytest.raises(OutputError, match="can't be resumed"):
         _claim(local, out, RUN)
     assert _claim(local, out) == "small-0002"
 
@@ -152,5 +152,5 @@ def test_a_run_of_another_version_is_not_resumed(tmp_path: Path) -> None:
 def test_a_folder_with_a_run_takes_no_other(tmp_path: Path) -> None:
     local, _ = _begun(tmp_path / "place", set())
     assert _claim(local, local.place.files.out, RUN) == RUN  # its own
-    with pytest.raises(ConsortiumError, match="has the run small-0001"):
+    with pytest.raises(ConsortiumError, match="contains the run small-0001"):
         _claim(local, local.place.files.out, "small-0002")

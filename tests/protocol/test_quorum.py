@@ -128,13 +128,13 @@ def test_a_site_without_an_approval_is_asked_for_it(tmp_path: Path) -> None:
     with pytest.raises(SiteError) as caught:
         centre.open()
     assert str(caught.value) == (
-        "west has given no standing approval of this study; ask it for one; south: not there "
-        "within 4 s; start the site's agent and run the study again. 2 of 4 needed sites are there."
+        "west has given no standing approval of this study. Ask it for one. south: not there "
+        "within 4 s. Start the site's agent and run the study again. 2 of 4 needed sites are there."
     )
     assert shown[-1] == NOT_APPROVED
     consent(place, "west")
     later = LocalConsortium(place, absent={"west"})
-    with pytest.raises(SiteError, match="west: not there within 4 s; start the site's agent"):
+    with pytest.raises(SiteError, match=r"west: not there within 4 s. Start the site's agent"):
         later.centre().open()
 
 
@@ -252,10 +252,10 @@ def test_the_output_of_a_run_that_was_given_up_may_be_taken_by_the_study_that_wa
     first = read_run(files.out)
     mended = parse_study(files.study.read_text().replace("epsilon: 8", "epsilon: 7"))
     exchange = files.open_exchange()
-    with pytest.raises(OutputError, match="has another study"):
+    with pytest.raises(OutputError, match="is the output folder of another study"):
         claim_run(files.out, mended, exchange, keys)
     assert read_run(files.out) == first
-    centre.abort(SiteError("west is not there; ask it."))
+    centre.abort(SiteError("west is not there. Ask it."))
     taken = claim_run(files.out, mended, exchange, keys)
     assert (taken.study, read_run(files.out)) == (mended.digest, taken)
 

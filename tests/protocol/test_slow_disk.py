@@ -108,7 +108,7 @@ def test_a_disk_slower_than_ready_costs_nothing_and_not_the_yes(tmp_path: Path) 
     text = STUDY.replace("answer: 4", "answer: 4, ready: 8")
     local = SlowDisks(settle(tmp_path / "place", text=text), seconds={"west": SLOW})
     centre = local.centre()
-    with pytest.raises(SiteError, match=r"west: still loading after 8 s; nothing was asked") as end:
+    with pytest.raises(SiteError, match=r"west: still loading after 8 s. Nothing was asked") as end:
         conduct(centre)
     centre.abort(end.value)
     local.ticks.now += 1.0  # the end is looked for now and then

@@ -217,7 +217,7 @@ def test_a_run_of_another_version_is_left_open(
     for folder in (good.out, tmp_path / "out"):
         verdict = checked(folder)
         assert verdict.code == 2
-        assert "install that one" in "\n".join(verdict.lines())
+        assert "Install that one" in "\n".join(verdict.lines())
 
 
 def test_what_another_build_of_a_version_makes_is_no_contradiction(

@@ -261,7 +261,7 @@ ERRANDS: dict[str, tuple[Callable[[DemoFolders], object], type[ConsortiumError],
     "another study": (
         lambda p: _run_json(p, '{"run": "small-0001", "study": "y"}'),
         OutputError,
-        "has another study",
+        "is the output folder of another study",
     ),
     "output is a file": (lambda p: p.files.out.write_text(""), OutputError, "can't be written"),
 }
@@ -327,7 +327,7 @@ def test_centres_own_trouble_is_not_told_to_the_sites(tmp_path: Path) -> None:
     local = LocalConsortium(settle(tmp_path / "place"))
     centre = local.centre()
     centre.open()
-    centre.abort(OutputError("/home/anna/output can't be written; check disk space."))
+    centre.abort(OutputError("/home/anna/output can't be written. Check disk space."))
     pump(local, 2)
     end = path_of(local.place, NAMES.end()).read_bytes()
     assert b"/home" not in end
@@ -376,7 +376,7 @@ COMMANDS: dict[str, tuple[list[str], Callable[[DemoFolders], object], str]] = {
     "agent, approval": (
         ["site_agent", "status"],
         lambda p: [f.write_text("{") for f in (p.site("east") / "approved").glob("*.json")],
-        "is damaged, or of an earlier version; remove it and approve the study again",
+        "is damaged, or of an earlier version. Remove it and approve the study again",
     ),
     "centre, study": (
         ["consortium", "run"],

@@ -62,9 +62,9 @@ class AdmmParameters(AnalysisParameters):
     @model_validator(mode="after")
     def _enough(self) -> AdmmParameters:
         if self.broadcasts is not None and not self.broadcasts < self.rounds:
-            raise FieldError("broadcasts", "they are fewer than rounds, or left out; lower them")
+            raise FieldError("broadcasts", "they are fewer than rounds, or left out. Lower them")
         if self.graph is not None and self.edges:
-            raise FieldError("graph", "it is given by edges; leave one of the two out")
+            raise FieldError("graph", "it is given by edges. Leave one of the two out")
         return self
 
     def check_sites(self, sites: Sequence[str]) -> None:

@@ -63,11 +63,11 @@ class CoordinateParameters(AnalysisParameters):
             if self.epsilon is not None and level > self.epsilon:
                 raise FieldError(
                     "levels",
-                    f"{level:g} for '{view}' is above the participant's ε; lower it or "
+                    f"{level:g} for '{view}' is above the participant's ε. Lower it or "
                     "leave it out",
                 )
         if self.protects == "entry" and self.target is not None and self.radii:
-            raise FieldError("radii", "with a target they go with protects: view; leave them out")
+            raise FieldError("radii", "with a target they go with protects: view. Leave them out")
         return self
 
     def promise(self) -> tuple[float, float]:

@@ -473,10 +473,23 @@ def agreement_sentence(plan: Glm, found: HospitalAgreement) -> str:
     )
 
 
+_HEADINGS = {
+    "between_hospitals": "standard deviation",
+    "between_hospitals_low": "standard deviation low",
+    "between_hospitals_high": "standard deviation high",
+    "i_squared": "I²",
+    "i_squared_low": "I² low",
+    "i_squared_high": "I² high",
+    "between_hospitals_p": "p",
+    "between_hospitals_detectable": "detectable standard deviation",
+}
+"""Headings of the table for the numbers of the result."""
+
+
 def agreement_table(plan: Glm, found: HospitalAgreement) -> Table:
     """Return the table of how much hospitals' effects differ."""
     level = f"{100 * plan.parameters.confidence:g} %"
-    row = agreement_numbers(found)
+    row = {_HEADINGS[name]: value for name, value in agreement_numbers(found).items()}
     return Table(
         "How much the effect differs between hospitals: its standard deviation, in the unit of "
         f"effects, and I², with {level} intervals; one-sided p of no difference; and the standard "

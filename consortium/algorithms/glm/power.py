@@ -222,10 +222,10 @@ def why_hopeless_now(plan: Glm, learned: Learned, centring: Centring) -> str:
     costs a run.
     """
     if learned.norms.lost:
-        remedy = "state analysis.norms" if plan.open is None else "name an open cohort"
+        remedy = "State analysis.norms" if plan.open is None else "Name an open cohort"
         return (
             "the outcomes are so far from their norms, or limits, that neither location nor scale "
-            f"could be learned; {remedy} in the outcomes' unit"
+            f"could be learned. {remedy} in the outcomes' unit"
         )
     # The correlation of sites' levels with covariates is assumed, so it does not stop a study.
     adjustment = learned.adjustment
@@ -316,7 +316,7 @@ def why_hopeless(plan: Glm, found: Forecast) -> str:
         )
     if not reasons:
         return ""
-    return f"{' and '.join(reasons)}; {what_suffices(plan, found)}"
+    return f"{' and '.join(reasons)}. {what_suffices(plan, found)}"
 
 
 def what_suffices(plan: Glm, found: Forecast) -> str:
@@ -335,7 +335,7 @@ def what_suffices(plan: Glm, found: Forecast) -> str:
     if target**2 > found.sampling:
         times = math.sqrt((found.privacy + found.leak) / (target**2 - found.sampling))
         ways.append(f"{math.ceil(10 * times) / 10:g} times the ε")
-    enough = f"about {', or '.join(ways)} would be enough" if ways else "no similar study is enough"
+    enough = f"About {', or '.join(ways)} would be enough" if ways else "No similar study is enough"
     return f"{enough}. Change the study, or set analysis.anyway: true"
 
 

@@ -221,10 +221,10 @@ def _too_little(plan: GroupIca) -> str:
     if plan.open_cohort is not None:
         return (
             f"the noise over {sum(plan.shape.units)} participants is too large to confirm a "
-            f"network of the open cohort, so the study would add nothing to it; {remedy}; set "
-            "analysis.anyway to run it nevertheless."
+            f"network of the open cohort, so the study would add nothing to it. "
+            f"{remedy}. Set analysis.anyway to run it nevertheless."
         )
     return (
         f"the noise over {sum(plan.shape.units)} participants hides nearly all networks that are "
-        f"usual; {remedy}; set analysis.anyway to run it nevertheless."
+        f"usual. {remedy}. Set analysis.anyway to run it nevertheless."
     )

@@ -247,7 +247,7 @@ class Pca(AnalysisPlan[PcaParameters]):
                 lambda less: type(self)(self.parameters, less).expect()[0].value >= _LITTLE,
             )
             shown.append(
-                f"Warning: most of the result would be noise; {enough}, as would fewer components "
+                f"Warning: most of the result would be noise. {enough}, as would fewer components "
                 "or features."
             )
         if self.solver == "power":

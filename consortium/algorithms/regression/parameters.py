@@ -57,13 +57,13 @@ class RegressionParameters(AnalysisParameters):
     @model_validator(mode="after")
     def _complete(self) -> RegressionParameters:
         if (self.model == "polynomial") != (self.cost is not None):
-            raise FieldError("cost", "it belongs to model: polynomial; give both or neither")
+            raise FieldError("cost", "it belongs to model: polynomial. Give both or neither")
         if self.held_out and self.model != "logistic":
-            raise FieldError("held_out", "it belongs to model: logistic; set it to 0 or omit it")
+            raise FieldError("held_out", "it belongs to model: logistic. Set it to 0 or omit it")
         if self.cost is not None and self.cost[2][0] <= 0:
             raise FieldError("cost", "the coefficient of s² must be positive for a minimum")
         if self.cost is not None and self.cost[1][0] != 0 and not self.intercept:
             raise FieldError(
-                "cost", "the coefficient of s needs a model with intercept; set it to 0"
+                "cost", "the coefficient of s needs a model with intercept. Set it to 0"
             )
         return self

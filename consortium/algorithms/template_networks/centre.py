@@ -284,8 +284,8 @@ class TemplateNetworks(OnBasis, AnalysisPlan[TemplateNetworksParameters]):
         )
         return (
             f"the noise over {sum(self.shape.units)} participants hides how they differ from "
-            f"templates that agree with them by {AGREEMENT:g}; {remedy}; set analysis.anyway to "
-            "run it nevertheless."
+            f"templates that agree with them by {AGREEMENT:g}. {remedy}. Set "
+            "analysis.anyway to run it nevertheless."
         )
 
     def run(self) -> Run:

@@ -40,7 +40,7 @@ class TensorParameters(AnalysisParameters):
     @model_validator(mode="after")
     def _complete(self) -> TensorParameters:
         if (self.model == "mixture") != (self.bound is not None):
-            raise FieldError("bound", "it belongs to model: mixture; give both or neither")
+            raise FieldError("bound", "it belongs to model: mixture. Give both or neither")
         if (self.model == "topics") != (self.words is not None):
-            raise FieldError("words", "they belong to model: topics; give both or neither")
+            raise FieldError("words", "they belong to model: topics. Give both or neither")
         return self

@@ -53,7 +53,7 @@ def init(
     roster = folder / "roster.yaml"
     save_roster(roster, found_roster(identity.public), identity.key)
     if exchange is not None:
-        out.print(f"The messages are stored in {exchange}; let every party read and add there.")
+        out.print(f"The messages are stored in {exchange}. Let every party read and add there.")
     out.print(f"The keys are in {folder}, and the roster is {roster}.")
     out.print(
         f"To check a result, compare the centre's fingerprint: {fingerprint(identity.public)}."
@@ -87,7 +87,7 @@ def admit(
         request = read_request(path)
         out.print(f"{request.site}: {fingerprint(request.key)}")
         if not (yes or typer.confirm("Did the site read out this fingerprint?")):
-            raise StudyError(f"{request.site} was not admitted; ask it for its fingerprint.")
+            raise StudyError(f"{request.site} was not admitted. Ask it for its fingerprint.")
         members = take_up(members, request, lost_key=lost_key)
     save_roster(roster, members, key)
     out.print(f"The roster has {len(members.sites)} sites, serial number {members.serial}.")
@@ -128,7 +128,7 @@ def rotate(
     identity = create_identity(new, secrets.token_bytes(64))
     save_roster(roster, members.handed_over(old, identity.public), identity.key)
     out.print(
-        f"The keys in {new} are the consortium's now; sign its studies again with them, and send "
+        f"The keys in {new} are the consortium's now. Sign its studies again with them, and send "
         "every site the roster."
     )
 

@@ -71,9 +71,11 @@ def site_sizes(text: str | None, study: Study) -> tuple[int, ...]:
     try:
         numbers = tuple(int(part) for part in text.split(","))
     except ValueError as error:
-        raise StudyError(f"--subjects {text!r} is not a list of numbers; write 40,60.") from error
+        raise StudyError(
+            f"--subjects: must be whole numbers with commas, such as 40,60, got {text!r}."
+        ) from error
     if len(numbers) == 1:
         numbers *= sites
     if len(numbers) != sites or min(numbers) < 1:
-        raise StudyError(f"--subjects {text!r} must give one positive number for {sites} sites.")
+        raise StudyError(f"--subjects: must be one or {sites} positive numbers, got {text!r}.")
     return numbers

@@ -354,6 +354,6 @@ def _folders(pairs: list[str], study: Path) -> dict[str, Path]:
     for pair in pairs:
         name, _, folder = pair.partition("=")
         if not folder:
-            raise StudyError(f"--data {pair!r} names no folder; write --data site=FOLDER.")
+            raise StudyError(f"--data: must be SITE=FOLDER, got {pair!r}. Correct it.")
         folders[name] = Path(folder)
     return folders

@@ -129,7 +129,7 @@ def new_study_command(
     elif answers["limits"] == "detected":
         raise StudyError("--limits detected requires the table of --detect. Add --detect TABLE.")
     if keys is not None and roster is None:
-        raise StudyError("--keys signs for a roster's sites; also give --roster.")
+        raise StudyError("--keys requires the roster of the sites. Add --roster FILE.")
     members = None if roster is None else read_roster(roster)
     identity = None if keys is None else load_identity(keys)
     if members is not None and answers["sites"] is None:
@@ -223,7 +223,7 @@ def sign(study: StudyFile, roster: RosterFile, keys: KeysFolder) -> None:
         out.print(f"WARNING: {sentence}")
     sites = ", ".join(signed.study.sites)
     out.print(
-        f"{signature_path(study)} is made; send it with the study, the files that it names, "
+        f"{signature_path(study)} is made. Send it with the study, the files that it names, "
         f"and the roster to {sites}."
     )
 

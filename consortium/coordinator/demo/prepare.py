@@ -82,7 +82,7 @@ def clear_demo(root: Path) -> DemoFolders:
     """
     if root.exists():
         if any(root.iterdir()) and not (root / _MARK).exists():
-            raise OutputError(f"{root} has other files; choose another folder with --out.")
+            raise OutputError(f"{root} has other files. Choose another folder with --out.")
         shutil.rmtree(root)
     root.mkdir(parents=True)
     (root / _MARK).touch()

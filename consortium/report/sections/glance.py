@@ -22,14 +22,14 @@ class Bar(NamedTuple):
 def section(run: Finished) -> PageSection | None:
     """Show the components' shares, or how sure each map of a set is."""
     if run.components is not None and run.components.tells_shares:
-        what = "Explained share of each component; choose one to go to its maps."
+        what = "Explained share of each component. Choose one to go to its maps."
         bars = _shares(run.components, _names(run))
         return _list(bars, "components", what)
     for key, images in run.result.images.items():
         if images.drawn and len(images.accuracy) > 1:
             names = _names(run)
             bars = [_accuracy(key, k, each, names) for k, each in enumerate(images.accuracy)]
-            what = f"{images.accuracy_caption}; choose a map to go to it."
+            what = f"{images.accuracy_caption}. Choose a map to go to it."
             return _list(bars, "maps", what)
     return None
 

@@ -331,7 +331,7 @@ def test_an_entry_outside_its_limits_or_missing_moves_nothing_else():
         ({"levels": {"z": 1.0}}, "field 'analysis.levels': .*'z'"),
         ({"radii": {"z": 1.0}}, "field 'analysis.radii': .*'z'"),
         ({"levels": {"genes": 1e-4}}, "field 'analysis.levels'.*'genes'"),
-        ({"target": "scan"}, "has 4 entries; name a view of one number"),
+        ({"target": "scan"}, "has 4 entries. Name a view of one number"),
     ],
 )
 def test_views_that_don_t_fit_are_refused(analysis, message):

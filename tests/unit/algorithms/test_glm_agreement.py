@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.glm_agreement import Case, one_run, people_of, study_of
 from consortium.algorithms.base import Query
-from consortium.algorithms.glm.agreement import glm_agreement
+from consortium.algorithms.glm.agreement import AGREEMENT, glm_agreement
 from consortium.errors import StudyError
 from consortium.simulation.simulation import Simulation
 from consortium.study.reader import parse_study
@@ -31,6 +31,7 @@ def test_the_report_begins_with_agreement_and_the_plan_states_what_is_found():
     result = simulation.run()
     assert result.numbers["between_hospitals_p"] < 0.05
     assert result.captions.headline.startswith("Hospitals differ in this effect")
+    assert not any("_" in heading for heading in result.tables[AGREEMENT].columns)
     stated = float(result.numbers["between_hospitals_detectable"])
     assert expected.value == pytest.approx(stated, rel=0.25)
 

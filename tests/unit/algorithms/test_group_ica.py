@@ -221,7 +221,7 @@ def test_what_is_said_to_be_enough_is_enough(brains):
     shape = shape_of(brains)
     with pytest.raises(StudyError) as caught:
         make_plan(study(0.2), shape)
-    words = str(caught.value).split("; about ")[1]
+    words = str(caught.value).split(". About ")[1]
     persons = int(words.split()[0].replace(",", ""))
     make_plan(study(0.2), replace(shape, subjects=(-(-persons // 4),) * 4))
 

@@ -257,7 +257,7 @@ def test_the_targets_square_costs_nothing_more(weight):
             VIEWS,
             "field 'analysis.target'.*age, y, image.*'z'",
         ),
-        ({"target": "age", "bound": 1.0}, VIEWS, "has 2 entries; name a view of one number"),
+        ({"target": "age", "bound": 1.0}, VIEWS, "has 2 entries. Name a view of one number"),
         ({"target": "y", "bound": 1.0}, (("y", 1),), "field 'features'"),
         ({"target": "y", "bound": 1.0}, (("y", 1), ("x", 3000)), "field 'features'.*got 3001"),
     ],
@@ -273,8 +273,8 @@ def test_views_that_don_t_fit_are_refused(analysis, views, message):
     ("wrong", "message"),
     [
         ({"bound": 0}, "greater than 0"),
-        ({"model": "polynomial"}, "give both or neither"),
-        ({"cost": ((0, 0, 1), (0, -2), (1,))}, "give both or neither"),
+        ({"model": "polynomial"}, "Give both or neither"),
+        ({"cost": ((0, 0, 1), (0, -2), (1,))}, "Give both or neither"),
         ({"model": "polynomial", "cost": ((0, 0, 1), (0, -2), (0,))}, "positive for a minimum"),
         (
             {"model": "polynomial", "cost": ((0, 0, 1), (1, -2), (1,)), "intercept": False},

@@ -300,7 +300,7 @@ def test_a_hopeless_study_is_refused_with_what_would_be_enough(shifted):
         make_plan(study(0.1), shape)
     plan = make_plan(study(0.1, anyway=True), shape)
     assert any(line.startswith("Warning") for line in told(study(0.1), plan.shape))
-    persons = int(str(caught.value).split("; about ")[1].split()[0].replace(",", ""))
+    persons = int(str(caught.value).split(". About ")[1].split()[0].replace(",", ""))
     enough = -(-persons // 4)
     make_plan(study(0.1), replace(shape, subjects=(enough,) * 4, samples=(enough * 40,) * 4))
 

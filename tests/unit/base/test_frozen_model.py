@@ -51,7 +51,7 @@ def refusal(place: str, value: Any) -> str:
         ("analysis/anyway", "maybe", "analysis.anyway must be true or false, got 'maybe'."),
         ("analysis/basis", "wave", "basis must be 'entries' or 'smooth', got 'wave'."),
         ("analysis/norms/location", float("inf"), "must be a finite number from -1e+12 to 1e+12,"),
-        ("features/0/source", "tables", "source 'tables' is not known; choose one of 'table',"),
+        ("features/0/source", "tables", "source 'tables' is not known. Choose one of 'table',"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_to_give_instead(place, value, told):

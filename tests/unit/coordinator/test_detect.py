@@ -21,7 +21,7 @@ def test_the_level_of_controls_comes_first(tmp_path: Path) -> None:
     assert found.groups == {"group": ("control", "patient"), "asd": ("0", "1")}
     assert found.numeric["brain"] == pytest.approx((4.0, 0.816), abs=1e-3)
     assert found.of("asd") == {"outcomes": "brain", "levels": "0,1"}
-    with pytest.raises(StudyError, match="group, asd; say by --column"):
+    with pytest.raises(StudyError, match=r"group, asd. Say by --column"):
         found.suggested()
 
 

@@ -53,7 +53,7 @@ def test_what_came_late_is_added_and_counts(late: Finished, tmp_path: Path) -> N
 def test_a_site_that_is_away_still_is_named(late: Finished, tmp_path: Path) -> None:
     found = late.copy(tmp_path)
     told = fetch_late(found.out, MemoryExchange())
-    assert told.lines() == ["No attestation of south, west; ask them to start again."]
+    assert told.lines() == ["No attestation of south, west. Ask them to start again."]
 
 
 def test_no_other_file_may_come_late(late: Finished, tmp_path: Path) -> None:
@@ -71,5 +71,5 @@ def test_a_late_attestation_of_anothers_is_a_contradiction(late: Finished, tmp_p
 
 
 def test_a_folder_of_nothing_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="not an output folder of a run"):
+    with pytest.raises(ConfigurationError, match="must be the output folder of a run"):
         fetch_late(tmp_path, MemoryExchange())

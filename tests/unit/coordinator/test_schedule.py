@@ -39,12 +39,12 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 )
 def test_a_name_that_is_none_is_refused_unread(tmp_path: Path, name: str) -> None:
     save_scheduled(tmp_path, record())
-    with pytest.raises(ConfigurationError, match="can't name a study"):
+    with pytest.raises(ConfigurationError, match="A study's name must"):
         load_scheduled(tmp_path, name)
 
 
 def test_an_unknown_study_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="No study 'other' is scheduled"):
+    with pytest.raises(ConfigurationError, match="'other' is not scheduled"):
         load_scheduled(tmp_path, "other")
 
 

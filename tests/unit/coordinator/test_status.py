@@ -200,7 +200,7 @@ def test_a_table_for_people() -> None:
         SiteStanding("north", "round 3 (contribution)", "answered"),
         SiteStanding("east", "never", "awaited", 1_700_000_000.0, 1_700_000_600.0),
     )
-    for running, said in ((True, "the centre is at work"), (False, "not running; start it with")):
+    for running, said in ((True, "the centre is at work"), (False, "not running. Start it with")):
         out = io.StringIO()
         found = RunStatus(RUN, "round 3 (contribution)", False, running, sites)
         show_status(found, Console(file=out, width=160))

@@ -75,7 +75,7 @@ DAMAGED += ['{"step": "x", "since": "soon", "until": 2, "sites": {}}']
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_note_is_named(text: str, tmp_path: Path) -> None:
     _note(tmp_path).write_text(text)
-    with pytest.raises(OutputError, match=r"waiting\.json is damaged; remove it"):
+    with pytest.raises(OutputError, match=r"waiting\.json is damaged. Remove it"):
         read_waiting(tmp_path)
 
 

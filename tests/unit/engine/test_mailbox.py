@@ -27,7 +27,7 @@ class Lying(MemoryExchange):
     def children(self, prefix: str) -> list[str]:
         self.lists += 1
         if self.listed is None:
-            raise ExchangeError("no lists today; try again.")
+            raise ExchangeError("no lists today. Try again.")
         return self.listed
 
     def get(self, name: str, limit: int) -> bytes | None:
@@ -98,7 +98,7 @@ class Away(MemoryExchange):
 
     def get(self, name: str, limit: int) -> bytes | None:
         if 1.0 < self.ticks.now < self.until:
-            raise ExchangeError("The exchange is away; try again.")
+            raise ExchangeError("The exchange is away. Try again.")
         if name in PLACES.values() and self.ticks.now > self.until + 0.5:
             return name.rpartition("/")[2].encode()
         return super().get(name, limit)

@@ -14,9 +14,9 @@ from tests.support.exchange_servers import private
 
 SECRET = "open-sesame"
 PLACES = {
-    "http://host/path": "'http:' is not a kind of address",
-    "s3a://bucket/x": "'s3a:' is not a kind of address",
-    "s3://bucket/x?versionId=1": "not a kind of address",
+    "http://host/path": "got 'http:'",
+    "s3a://bucket/x": "got 's3a:'",
+    "s3://bucket/x?versionId=1": "address must be",
     "s3://": "s3://bucket/prefix",
     "s3://Bucket_/x": "s3://bucket/prefix",
     "s3://bucket/../other": "s3://bucket/prefix",
@@ -26,10 +26,10 @@ PLACES = {
     "sftp://user@host": "sftp://user@host",
     "sftp://user@host/": "sftp://user@host",
     "sftp://user@host/a/../b": "sftp://user@host",
-    "sftp://user@host:99999/a": "malformed",
-    "sftp://user@host:port/a": "malformed",
-    "sftp://[user@host/a": "malformed",
-    "sftp://user@host/path": "needs a credentials file",
+    "sftp://user@host:99999/a": "has another form",
+    "sftp://user@host:port/a": "has another form",
+    "sftp://[user@host/a": "has another form",
+    "sftp://user@host/path": "requires a credentials file",
     "file://host/path": "file:///path",
     "file://": "file:///path",
     f"s3://key:{SECRET}@bucket/x": "must not contain a password",

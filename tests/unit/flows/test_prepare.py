@@ -15,7 +15,7 @@ from tests.support.prefect_server import Server
 def leave(folder: Path, number: int) -> None:
     """Work that shows where it was done."""
     if number == 7:
-        raise DataError("sub-7.nii.gz is cut short; copy it again.")
+        raise DataError("sub-7.nii.gz is cut short. Copy it again.")
     (folder / f"{number}").write_text("prepared")
 
 

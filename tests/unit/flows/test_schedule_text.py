@@ -10,8 +10,8 @@ from flows.deployment import check_schedule
     ("cron", "timezone", "told"),
     [
         ("99 99 * * *", "UTC", "--cron '99 99"),
-        ("* * *", "UTC", "write five fields"),
-        ("", "UTC", "write five fields"),
+        ("* * *", "UTC", "Write five fields"),
+        ("", "UTC", "Write five fields"),
         ("0 20 31 2 *", "UTC", "names a day that never comes"),
         ("0 20 * * fri", "Mars/Olympus", "--timezone 'Mars/Olympus' can't be used"),
         ("0 20 * * fri", "", "--timezone '' can't be used"),

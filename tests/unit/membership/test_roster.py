@@ -148,13 +148,13 @@ def test_only_the_consortium_signs(tmp_path: Path) -> None:
 
 
 def test_every_member_has_a_name_and_a_key_of_its_own() -> None:
-    with pytest.raises(StudyError, match="west can't have the key of east"):
+    with pytest.raises(StudyError, match="west has that of east"):
         members().with_site("west", public(102))
-    with pytest.raises(StudyError, match="west can't have the key of centre"):
+    with pytest.raises(StudyError, match="west has that of centre"):
         members().with_site("west", public(1))
-    with pytest.raises(StudyError, match="'centre' is the coordinator's own name"):
+    with pytest.raises(StudyError, match="must not be 'centre'"):
         members().with_site("centre", public(104))
-    with pytest.raises(StudyError, match="can't have the key of"):
+    with pytest.raises(StudyError, match="has that of"):
         members().handed_over(private(1), public(102))
     assert members().with_site("east", public(102)).sites == members().sites
 
@@ -176,7 +176,7 @@ def test_such_a_roster_is_not_read_even_if_it_is_signed(tmp_path: Path) -> None:
     }
     path = tmp_path / "roster.yaml"
     path.write_text(yaml.safe_dump(content))
-    with pytest.raises(StudyError, match="north can't have the key of east"):
+    with pytest.raises(StudyError, match="north has that of east"):
         read_roster(path)
     del content["sites"]["north"]
     path.write_text(yaml.safe_dump(content))
@@ -227,13 +227,13 @@ def test_a_broken_succession_is_refused(fault: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loop", [(_vouch(1, 2), _vouch(2, 1), _vouch(1, 4)), (_vouch(4, 1),)])
 def test_a_key_never_comes_back(loop: tuple[Handover, ...]) -> None:
-    with pytest.raises(StudyError, match="can't have the key of an earlier consortium"):
+    with pytest.raises(StudyError, match="has that of an earlier consortium"):
         replace(members(), centre=public(4), handovers=(*loop, _vouch(1, 4)))
 
 
 def test_the_succession_has_an_end() -> None:
     found = members(MOST_HANDOVERS)
-    with pytest.raises(StudyError, match="found a new consortium"):
+    with pytest.raises(StudyError, match="Create a new consortium"):
         found.handed_over(private(MOST_HANDOVERS + 1), public(MOST_HANDOVERS + 2))
 
 
@@ -241,7 +241,7 @@ def test_keys_of_a_study() -> None:
     text = """{study: s, sites: [north, west], algorithm: pca, analysis: {components: 2},
       privacy: {epsilon: 1, delta: 1.0e-5, colluding_sites: 0}}"""
     study = parse_study(text)
-    with pytest.raises(StudyError, match="no key for west; the coordinator admits"):
+    with pytest.raises(StudyError, match=r"west is not. Admit"):
         roster_keys(study, members().keys, "the roster")
     found = roster_keys(study, members().with_site("west", public(104)).keys, "the roster")
     assert found == {"north": public(101), "west": public(104), "centre": public(1)}

@@ -113,11 +113,11 @@ def test_for_randomized_responses_without_delta():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bayesian_level(3.0, 2.0, 0.1), "not between 0 and the participant's"),
-        (lambda: bayesian_level(1.0, 2.0, 1.1), "not between 0 and 1"),
-        (lambda: bayesian_level(1.0, math.inf, 0.1), "not a guarantee for a participant"),
-        (lambda: alone_level(0.2, 2.0, 0.5), "lower the participant's"),
-        (lambda: alone_level(0.2, 2.0, 1.0), "lower the participant's"),
+        (lambda: bayesian_level(3.0, 2.0, 0.1), "must be between 0 and the participant's"),
+        (lambda: bayesian_level(1.0, 2.0, 1.1), "between 0 and 1, got"),
+        (lambda: bayesian_level(1.0, math.inf, 0.1), "participant's ε must be"),
+        (lambda: alone_level(0.2, 2.0, 0.5), "Lower the participant's"),
+        (lambda: alone_level(0.2, 2.0, 1.0), "Lower the participant's"),
     ],
 )
 def test_what_can_t_be_is_refused(call, message):

@@ -42,7 +42,7 @@ def test_every_block_gets_the_noise_of_a_release_with_its_share():
 
 
 def test_a_block_of_another_size_or_name_is_refused():
-    with pytest.raises(RangeError, match="'a' has 2 numbers where 3 are planned"):
+    with pytest.raises(RangeError, match="'a' must have 3 numbers, got 2"):
         BOUND.join({"a": np.zeros(2), "b": np.zeros(1)})
     with pytest.raises(PrivacyError, match="no block 'c'"):
         BOUND.block("c")

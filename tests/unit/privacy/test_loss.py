@@ -145,7 +145,7 @@ def test_a_target_whose_noise_is_no_number_is_refused(scheme, target):
 
 def test_no_honest_site_and_mismatched_lists_are_refused():
     for boost in ("exact", 1e4):
-        with pytest.raises(PrivacyError, match="lower colluding_sites or dropouts"):
+        with pytest.raises(PrivacyError, match="Lower colluding_sites or dropouts"):
             calibrate("cape", [1.0] * 3, [1.0] * 3, colluding=2, dropouts=1, boost=boost)
     assert calibrate("local", [1.0] * 3, [1.0] * 3, colluding=3).local == (1.0,) * 3
     for sensitivities, targets in (([1.0], [1.0, 1.0]), ([], [])):
@@ -156,7 +156,7 @@ def test_no_honest_site_and_mismatched_lists_are_refused():
 @pytest.mark.parametrize("boost", ["exact", 1e4])
 @pytest.mark.parametrize(("sensitivity", "target"), [(1e-170, 1.0), (1e-310, 1.0), (1.0, 1e200)])
 def test_noise_that_is_too_small_for_a_number_is_refused(boost, sensitivity, target):
-    with pytest.raises(PrivacyError, match="than a number can hold"):
+    with pytest.raises(PrivacyError, match="floating-point number"):
         calibrate("cape", [sensitivity] * 3, [target] * 3, colluding=1, boost=boost)
 
 

@@ -76,7 +76,7 @@ def test_courses_in_other_series_follow_the_map() -> None:
 
 def test_a_mesh_that_is_not_named_or_not_the_images_is_refused() -> None:
     one = on_cortex(np.random.default_rng(0))
-    with pytest.raises(DataError, match="name its public mesh, as data="):
+    with pytest.raises(DataError, match="Name its public mesh, as data="):
         model(data=None).fit([one])
     half = SurfaceImage(one.mesh, {side: one.data.parts[side] for side in ("left", "right")})
     half.data.parts["left"] = half.data.parts["left"][:-1]
@@ -116,7 +116,7 @@ def test_a_folder_with_maps_on_another_mesh_is_opened_with_its_surfaces(
     first = index_img(image, 0)
     figure = plot_surf_stat_map(stat_map=first, hemi="left", engine="matplotlib")
     assert len(figure.axes[0].collections) == 1
-    with pytest.raises(DataError, match=f"{len(cortex):,}; name one of that mesh"):
+    with pytest.raises(DataError, match=f"{len(cortex):,}. Name one of that mesh"):
         cc.open_result(out, (str(write_sphere(tmp_path / "x.surf.gii", "fsaverage5")),) * 2)
 
 

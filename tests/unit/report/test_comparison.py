@@ -84,7 +84,7 @@ def test_components_on_a_mesh_are_matched_at_its_vertices(tmp_path):
 def test_other_meshes_and_voxels_are_not_compared(tmp_path):
     walls = [write_wall(tmp_path / f"{side}.wall.gii", "fsaverage5").name for side in "LR"]
     one, other = on_mesh(tmp_path / "a", [0]), on_mesh(tmp_path / "b", [0], tuple(walls))
-    with pytest.raises(DataError, match="have other medial walls; compare two runs on one mesh"):
+    with pytest.raises(DataError, match=r"have other medial walls. Compare two runs on one mesh"):
         match_components(one, other)
     voxels = read_outcome(components(tmp_path / "v", "third", 14.0, (0,), (1,), 2))
     for pair in ((one, voxels), (voxels, one)):

@@ -270,7 +270,7 @@ def test_a_sum_opens_exactly_if_every_neighbourhood_has_its_threshold() -> None:
             result = wire.unmask(number, absent)
             assert np.array_equal(result.sum, plain_sum(values, set(values) - {lost}))
             continue
-        with pytest.raises(ThresholdError, match=f"holders of s.*missing: {silent};"):
+        with pytest.raises(ThresholdError, match=f"holders of s.*missing: {silent}"):
             wire.unmask(number, absent)
         answer = wire.call(silent, "unmask", number, wire.hub.request(number))
         wire.hub.receive_unmasking(answer)

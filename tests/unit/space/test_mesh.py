@@ -51,7 +51,7 @@ def test_voxels_named_as_a_cortex_and_a_missing_one_are_none() -> None:
     left = surface("CortexLeft", np.flatnonzero(MESH.left.cortex))
     voxels = nib.cifti2.BrainModelAxis.from_mask(np.ones((2, 2, 2)), "CortexRight", np.eye(4))
     for image in (image_of(left), image_of(left, voxels)):
-        with pytest.raises(DataError, match="has no right cortex; give both hemispheres"):
+        with pytest.raises(DataError, match=r"has no right cortex. Give both hemispheres"):
             cortex_rows(PATH, image, MESH)
 
 
@@ -79,7 +79,7 @@ def test_a_studys_file_does_not_lead_to_the_sites_other_files(tmp_path: Path, na
     for side in "LR":
         text = ELSEWHERE.format(vertices=vertices, name=name)
         (study / f"{side}.wall.gii").write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match="give a whole GIFTI file, with its numbers in it"):
+    with pytest.raises(DataError, match="Give a whole GIFTI file, with its numbers in it"):
         read_mesh(MeshFiles("fsaverage5", None, ("L.wall.gii", "R.wall.gii")), study)
 
 
@@ -101,7 +101,7 @@ def test_a_file_that_unpacks_to_more_than_it_can_mean_is_refused(
     monkeypatch.setattr(mesh, "_MOST_UNPACKED", maps.nbytes)
     assert len(load_gifti(path, "L").darrays) == 2
     monkeypatch.setattr(mesh, "_MOST_UNPACKED", maps.nbytes - 1)
-    with pytest.raises(DataError, match="give a whole GIFTI file"):
+    with pytest.raises(DataError, match="Give a whole GIFTI file"):
         load_gifti(path, "L")
 
 
@@ -111,7 +111,7 @@ def test_a_bomb_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     data = b64encode(compress(bytes(size))).decode()
     path.write_text(PACKED.format(data=data), encoding="utf-8")
     tracemalloc.start()
-    with pytest.raises(DataError, match="give a whole GIFTI file"):
+    with pytest.raises(DataError, match="Give a whole GIFTI file"):
         load_gifti(path, "L")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -50,7 +50,7 @@ def test_a_file_of_a_surface_is_refused_by_name(name: str, reader: str, tmp_path
     SURFACES[name](tmp_path / name)
     with pytest.raises(DataError, match=f"{name} has values on a surface") as refused:
         READERS[reader](tmp_path / name)
-    assert len(str(refused.value).split(". ")) == 1
+    assert len(str(refused.value).split(". ")) == 2
 
 
 @pytest.mark.parametrize("name", ["x.nii", "x.nii.gz", "x.img", "x.NII"])

@@ -257,7 +257,7 @@ MOVED = np.array([[4.0, 0, 0, 40], [0, 4, 0, 0], [0, 0, 4, 0], [0, 0, 0, 1]])
 @pytest.mark.parametrize(
     ("values", "affine", "words"),
     [
-        (spots(), MOVED, "0% of the study's voxels; they are of another space"),
+        (spots(), MOVED, "only 0% of its voxels"),
         (np.ones((4, 3, 2, 2), np.float32), AFFINE, "Map 1 .* is the same everywhere"),
         (0 * spots(), AFFINE, "Map 1 .* is the same everywhere"),
         (np.full((4, 3, 2, 2), np.nan, np.float32), AFFINE, "finite numbers"),

@@ -27,7 +27,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 def test_what_is_exact_stays_at_home(tmp_path: Path) -> None:
     for path in written(tmp_path, kept=True):
-        with pytest.raises(DataError, match="must not leave it; take maps that a study released"):
+        with pytest.raises(DataError, match=r"must not leave it. Take maps that a study released"):
             read_surface_templates(path, MESH)
         assert read_surface_templates(path, MESH, at_home=True).count == 2
 
@@ -35,10 +35,10 @@ def test_what_is_exact_stays_at_home(tmp_path: Path) -> None:
 def test_what_is_no_template_of_the_mesh_is_named(tmp_path: Path) -> None:
     dense, left = written(tmp_path)
     right = left.with_name(left.name.replace("hemi-L", "hemi-R"))
-    with pytest.raises(DataError, match="are of one hemisphere; name that of hemi-L"):
+    with pytest.raises(DataError, match=r"are of one hemisphere. Name that of hemi-L"):
         read_surface_templates(right, MESH)
     right.unlink()
-    with pytest.raises(DataError, match="can't be read; give a whole GIFTI file"):
+    with pytest.raises(DataError, match=r"can't be read. Give a whole GIFTI file"):
         read_surface_templates(left, MESH)
     (tmp_path / "x.nii.gz").write_bytes(b"")
     for path in (tmp_path / "x.nii.gz", tmp_path / "gone.dscalar.nii"):

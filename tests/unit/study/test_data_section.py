@@ -34,7 +34,7 @@ def test_a_value_is_taken_by_levels_or_by_limits_included(rule, inside, outside)
         ({"persons": {"../x": {"low": 1}}}, "is not a name of a column"),
         ({"session": "../up"}, "should match pattern"),
         ({"run": -1}, "greater than or equal to 0"),
-        ({"entities": {"desc": "x"}}, "'desc' has its own field; write 'data: {description: …}'"),
+        ({"entities": {"desc": "x"}}, "'desc' has its own field. Write 'data: {description: …}'"),
         ({"entities": {"part": "phase"}}, "'part' can't be chosen by a study"),
         ({"entities": {"Res": "2"}}, "should match pattern"),
         ({"space": "A+5", "entities": {"cohort": "6"}}, "'cohort' is given by space"),

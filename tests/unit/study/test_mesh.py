@@ -38,9 +38,9 @@ REFUSED = {
         {"data": {"mesh": "fsaverage5", "resolution": 3}},
         "resolution: it is for voxels",
     ),
-    "space": ({"data": {"mesh": "fsaverage5", "space": "fsLR"}}, "leave space out"),
+    "space": ({"data": {"mesh": "fsaverage5", "space": "fsLR"}}, "Leave space out"),
     "surfaces": ({"data": {"mesh": "fsLR-32k"}}, "surfaces: those of fsLR-32k are in no package"),
-    "no mesh": ({"data": {"surfaces": PAIR}}, "surfaces and cortex are of a mesh; name it"),
+    "no mesh": ({"data": {"surfaces": PAIR}}, "surfaces and cortex are of a mesh. Name it"),
     "views": (
         {"algorithm": "pca", "analysis": {"components": 2}, "features": [VIEW]},
         "is for series",

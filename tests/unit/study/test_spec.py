@@ -74,12 +74,12 @@ def test_a_misspelt_field_is_named_before_the_missing_one():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"colour": "red"}, "field 'colour' is unknown; remove it or correct its name."),
+        ({"colour": "red"}, "field 'colour' is unknown. Remove it or correct its name."),
         ({"privacy__budget": 1}, "field 'privacy.budget' is unknown"),
-        ({"data__maks": "x"}, "unknown; remove it or correct its name. Did you mean 'mask'?"),
+        ({"data__maks": "x"}, "unknown. Remove it or correct its name. Did you mean 'mask'?"),
         ({"timing__wait": 1}, "field 'timing.wait' is unknown"),
         ({"analysis__component": 1}, "field 'analysis.component' is unknown"),
-        ({"study": None}, "field 'study' is missing; add it."),
+        ({"study": None}, "field 'study' is missing. Add it."),
         ({"sites": None}, "field 'sites' is missing"),
         ({"privacy": None}, "field 'privacy' is missing"),
         ({"algorithm": None}, "field 'algorithm' is missing"),
@@ -108,7 +108,7 @@ def test_unknown_and_missing_fields_are_named(changes, words):
         ({"study": "a\n"}, "study must be"),
         (
             {"algorithm": "svd"},
-            "field 'algorithm': 'svd' is not known; choose one of admm, average",
+            "field 'algorithm': 'svd' is not known. Choose one of admm, average",
         ),
         ({"algorithm": ["pca"]}, "algorithm must be text"),
         ({"analysis": [1]}, "analysis must be"),
@@ -135,7 +135,7 @@ def test_unknown_and_missing_fields_are_named(changes, words):
         ({"privacy__colluding_sites": -1}, "privacy.colluding_sites must be"),
         ({"privacy__dropouts": 1.5}, "privacy.dropouts must be"),
         ({"privacy__colluding_sites": 4}, "colluding"),
-        ({"privacy__dropouts": 3}, "lower colluding_sites or dropouts"),
+        ({"privacy__dropouts": 3}, "Lower colluding_sites or dropouts"),
         ({"data__resolution": 0}, "data.resolution must be"),
         ({"data__task": "rest_1"}, "data.task must be"),
         ({"data__detrend": "cubic"}, "data.detrend must be"),

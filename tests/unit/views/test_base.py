@@ -72,7 +72,7 @@ REFUSED = {
     ),
     "components without maps": ((FMRI | {"measure": "components"},), "components"),
     "maps without components": ((FMRI | {"components": "maps.nii.gz"},), "components"),
-    "connectivity of voxels": ((FMRI | {"measure": "connectivity"},), "name data.atlas, or"),
+    "connectivity of voxels": ((FMRI | {"measure": "connectivity"},), "Name data.atlas, or"),
     "an image without name": ((FMRI | {"measure": "image"},), "image"),
     "an image's name with a folder": (
         (FMRI | {"measure": "image", "image": "../x"},),

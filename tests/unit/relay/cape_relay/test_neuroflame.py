@@ -79,7 +79,7 @@ def test_a_runs_job_is_the_studys_for_its_members(dump: Any, image: Path) -> Non
 
 @pytest.mark.parametrize("pasted", [None, "", "{", "[]", "3", {}, {"only": []}])
 def test_other_parameters_are_named(pasted: object) -> None:
-    with pytest.raises(RelayError, match="paste parameters"):
+    with pytest.raises(RelayError, match="Paste parameters"):
         parameters_of(given(computation_parameters=pasted))
 
 
@@ -89,5 +89,5 @@ def test_an_entry_says_what_is_wrong_in_a_sentence(image: Path, tmp_path: Path) 
     words = [sys.executable, image / "system/entry_provision.py", "--input", path]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("The run names no members, or two with the same name;")
+    assert done.stderr.startswith("The run names no members, or two with the same name.")
     assert set(tmp_path.iterdir()) == {image, path}

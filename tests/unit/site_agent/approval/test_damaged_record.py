@@ -9,7 +9,7 @@ from site_agent.approval.approval import APPROVED
 from tests.support.forgery import settle
 from tests.support.local_consortium import LocalConsortium, conduct
 
-DAMAGED = "is damaged, or of an earlier version; remove it and approve"
+DAMAGED = "is damaged, or of an earlier version. Remove it and approve"
 
 
 def test_a_damaged_record_stops_its_own_study_alone(tmp_path: Path) -> None:

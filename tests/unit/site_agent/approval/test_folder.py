@@ -28,5 +28,5 @@ def test_series_are_prepared_in_the_cache_that_the_site_names(tmp_path: Path) ->
 
 
 def test_a_folder_without_settings_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="make it with 'site-agent init'"):
+    with pytest.raises(ConfigurationError, match="Make it with 'site-agent init'"):
         SiteFolder.open(tmp_path)

@@ -152,7 +152,7 @@ def test_what_codes_of_a_study_mean_here_is_told(tmp_path: Path) -> None:
     described(site, diagnosis={"Levels": {"1": "control", "2": "patient"}})
     study = study_of({**COLUMNS, "diagnosis": {"levels": ["1", "2"]}})
     (told,) = doubts_about(site, study, PLAIN_TABLES)
-    assert "calls 1 'control', 2 'patient'; check whether the study uses the same levels" in told
+    assert "calls 1 'control', 2 'patient'. Check whether the study uses the same levels" in told
 
 
 @pytest.mark.parametrize("text", ['{"iq": 3}', '{"iq": {"Levels": [1], "Units": 7}}'])

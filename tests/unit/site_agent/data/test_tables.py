@@ -126,7 +126,7 @@ def test_rules_read_missing_numbers_and_the_sites_own_words_too(tmp_path: Path) 
 
 
 def test_a_value_here_means_one_level() -> None:
-    with pytest.raises(ValidationError, match="'1' means two levels"):
+    with pytest.raises(ValidationError, match="'1' means two"):
         Alias(levels={"SCZ": ("1",), "HC": ("1", "0")})
 
 

@@ -50,7 +50,7 @@ def square(number):
 
 
 def refuse(number):
-    raise DataError(f"{number} can't be used; put it right.")
+    raise DataError(f"{number} can't be used. Put it right.")
 
 
 def die_once(flag, number):
@@ -113,7 +113,7 @@ def test_another_order_of_adding_changes_the_last_bits(bids, tmp_path, monkeypat
 def test_results_and_errors_come_in_order(processes):
     assert list(processes.map(square, range(20))) == [n * n for n in range(20)]
     assert list(processes.map(square, [])) == []
-    with pytest.raises(DataError, match=r"^0 can't be used; put it right.$"):
+    with pytest.raises(DataError, match=r"^0 can't be used. Put it right.$"):
         list(processes.map(refuse, range(5)))
 
 
@@ -258,7 +258,7 @@ def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "site_agent.engines.dask", raising=False)
-    with pytest.raises(ConfigurationError, match=r"install cape-consortium\[dask\]"):
+    with pytest.raises(ConfigurationError, match=r"Install cape-consortium\[dask\]"):
         open_engine(config)
 
 

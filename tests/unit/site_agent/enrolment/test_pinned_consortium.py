@@ -92,7 +92,7 @@ DAMAGED += [f'{{"centre": "{"ab" * 32}", "serial": {n}, "roster": ""}}' for n in
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_record_is_named_and_nothing_is_believed(text: str, tmp_path: Path) -> None:
     (tmp_path / PINNED).write_text(text)
-    with pytest.raises(ConfigurationError, match=r"consortium\.json is damaged; restore it"):
+    with pytest.raises(ConfigurationError, match=r"consortium\.json is damaged. Restore it"):
         check_members(tmp_path, members())
 
 

@@ -164,7 +164,7 @@ def test_a_full_disk_is_told_before_anything_is_mapped(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(preprocess.os, "posix_fallocate", full)
-    with pytest.raises(ConfigurationError, match=r"has no 0 MB left .* free space"):
+    with pytest.raises(ConfigurationError, match=r"has no 0 MB left .* Free space"):
         scratch_space((20, 4000), 1000, tmp_path)
 
 

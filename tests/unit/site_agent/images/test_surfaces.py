@@ -196,16 +196,16 @@ ALL = [np.ones(32_492), np.ones(32_492)]
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "another density of CIFTI": (
         _dense(mesh="fsaverage5", sides=halves("fsaverage5")),
-        "10,242 vertices in the left hemisphere, where fsLR-32k has 32,492; resample it",
+        "10,242 vertices in the left hemisphere, where fsLR-32k has 32,492. Resample it",
     ),
     "another density of GIFTI": (_sides(163_842), "163,842 vertices in the left hemisphere"),
     "another wall": (_dense(sides=OTHER_WALL), "left cortex, and the study's 31,139 are others"),
     "no wall": (_dense(sides=ALL), "32,492 vertices of the left cortex, and the study's 31,139"),
-    "one hemisphere of CIFTI": (_left_alone, "others; use the study's medial wall"),
+    "one hemisphere of CIFTI": (_left_alone, "others. Use the study's medial wall"),
     "one hemisphere of GIFTI": (_sides(32_492, "L"), "has no right hemisphere next to it"),
     "voxels under the cortex's name": (_voxels, "has no left cortex"),
     "an unknown structure of CIFTI": (_unknown_structure, "is not a complete CIFTI file"),
-    "an unknown encoding of GIFTI": (_unknown_encoding, "can't be read; give a whole GIFTI"),
+    "an unknown encoding of GIFTI": (_unknown_encoding, "can't be read. Give a whole GIFTI"),
     "hemispheres that were swapped": (_swapped, "hemi-L_thickness.shape.gii says that it is of"),
     "several maps of CIFTI": (_dense(maps=2), "not a dense file of one map"),
     "several maps of GIFTI": (_sides(32_492, maps=2), "number for each vertex"),
@@ -228,7 +228,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
         "zero at all of the study's vertices",
     ),
     "damaged CIFTI": (_text("{}_thickness.dscalar.nii"), "has 2 maps"),
-    "damaged GIFTI": (_text("hemi-{}_thickness.func.gii"), "can't be read; give a whole GIFTI"),
+    "damaged GIFTI": (_text("hemi-{}_thickness.func.gii"), "can't be read. Give a whole GIFTI"),
     "damaged overlay": (_text("lh.thickness.mgh"), "lh.thickness.mgh has no right hemisphere"),
     "two of a person": (_twice, "has 2 maps of thickness"),
     "another's": (_anothers, "is named as sub-2's"),
@@ -283,5 +283,5 @@ def test_a_mesh_without_surfaces_or_with_others_is_refused(public: Path, tmp_pat
     with pytest.raises(DataError, match="has no surface"):
         view_of(public, FSLR, surfaces=WALLS)
     write_values(tmp_path / "L.wall.gii", np.zeros(10_242))
-    with pytest.raises(DataError, match="leaves no cortex"):
+    with pytest.raises(DataError, match="must be 1 on the cortex"):
         view_of(tmp_path, "fsaverage5", cortex=("L.wall.gii", "L.wall.gii"))

@@ -30,6 +30,6 @@ def test_a_note_is_kept_replaced_and_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": ["x"]}'])
 def test_a_damaged_file_is_not_replaced(tmp_path: Path, text: str) -> None:
     (tmp_path / "notes.json").write_text(text)
-    with pytest.raises(ConfigurationError, match="is damaged; restore it"):
+    with pytest.raises(ConfigurationError, match=r"is damaged. Restore it"):
         write_note(tmp_path, "small", "x", NOW, "")
     assert (tmp_path / "notes.json").read_text() == text

@@ -39,12 +39,12 @@ class Busy(MemoryExchange):
 
     def put(self, name: str, data: bytes) -> None:
         if self.down:
-            raise ExchangeError("It is down; wait.")
+            raise ExchangeError("It is down. Wait.")
         super().put(name, data)
 
     def children(self, prefix: str) -> list[str]:
         if self.down:
-            raise ExchangeError("It is down; wait.")
+            raise ExchangeError("It is down. Wait.")
         return super().children(prefix)
 
 

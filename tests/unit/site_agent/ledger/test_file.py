@@ -181,10 +181,10 @@ def test_a_closed_ledger_reserves_nothing_and_can_be_read(tmp_path: Path) -> Non
     ledger, other = Ledger(path), Ledger(path)
     first = first_round(ledger)
     ledger.reserve(first, "now")
-    for why in ("It is old; restore it.", "Another reason."):
+    for why in ("It is old. Restore it.", "Another reason."):
         ledger.halt(why)
     for each in (ledger, other, Ledger(path)):
-        with pytest.raises(LedgerError, match=r"It is old; restore it\."):
+        with pytest.raises(LedgerError, match=r"It is old. Restore it\."):
             each.reserve(replace(first, round=2), "now")
         with pytest.raises(LedgerError, match="It is old"):
             each.verify()

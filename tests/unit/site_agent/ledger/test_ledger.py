@@ -226,7 +226,7 @@ def test_a_round_has_one_price_and_one_question(tmp_path: Path, change: dict[str
 
 
 def test_what_was_not_reserved_is_not_spent(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="reserve it first"):
+    with pytest.raises(LedgerError, match="Reserve it first"):
         Ledger(tmp_path / "ledger.sqlite").spend(CHARGE, "now")
 
 

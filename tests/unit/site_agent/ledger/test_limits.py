@@ -63,8 +63,8 @@ def test_an_earlier_key_of_the_consortium_has_had_its_runs(ledger: Ledger) -> No
 
 
 def test_what_has_ended_begins_no_run_and_ends_none(ledger: Ledger) -> None:
-    ended = replace(ROOM, ended="It ended; ask again.")
-    with pytest.raises(PrivacyError, match="It ended; ask again"):
+    ended = replace(ROOM, ended="It ended. Ask again.")
+    with pytest.raises(PrivacyError, match=r"It ended. Ask again"):
         begin(ledger, run(1), ended)
     assert ledger.entries() == []
     assert begin(ledger, run(1), ROOM)

@@ -140,9 +140,9 @@ def test_without_its_key_nobody_is_new(tmp_path: Path, damage: str) -> None:
     path.unlink()
     if damage != "lost":
         path.write_bytes(bytes(32 if damage == "another" else 5))
-    with pytest.raises(LedgerError, match=r"restore it from a backup"):
+    with pytest.raises(LedgerError, match=r"Restore it from a backup"):
         ledger.enroll(["05"])
-    with pytest.raises(LedgerError, match=r"restore it from a backup"):
+    with pytest.raises(LedgerError, match=r"Restore it from a backup"):
         Ledger(ledger.path).total("data", "subject", ["01"])
 
 

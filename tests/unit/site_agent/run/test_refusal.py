@@ -26,12 +26,12 @@ SECRET = "sub-17"
 
 @pytest.mark.parametrize("kind", [BudgetError, PrivacyError, StudyError])
 def test_own_rules_refuse(kind: type[ConsortiumError]) -> None:
-    assert public_reason(kind(SECRET)) == ("its own rules refuse the study; see the site's log")
+    assert public_reason(kind(SECRET)) == ("its own rules refuse the study. See the site's log")
 
 
 def test_a_withdrawal_is_told_as_one() -> None:
     told = public_reason(WithdrawnError(SECRET))
-    assert told == "its staff withdrew or replaced their approval; ask them"
+    assert told == "its staff withdrew or replaced their approval. Ask them"
     assert WithdrawnError(SECRET).code == "withdrawn"
 
 
