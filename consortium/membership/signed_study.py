@@ -113,8 +113,8 @@ def read_signed(path: Path, members: Roster) -> SignedStudy:
         )
     if not verifies(members.centre, file.signature, found.signed()):
         raise SignatureError(
-            f"{signature} is not signed by the consortium's key of the roster, or an earlier version "
-            "signed it. Ask the coordinator to sign the study again."
+            f"{signature} is not signed by the consortium's key of the roster, or an earlier "
+            "version signed it. Ask the coordinator to sign the study again."
         )
     return found
 

@@ -20,7 +20,7 @@ def read_records(path: Path) -> dict[str, tuple[str, str]]:
         return {}
     except DAMAGED as error:
         raise ConfigurationError(
-            f"{path} is damaged; restore it from a backup, or remove it."
+            f"{path} is damaged. Restore it from a backup, or remove it."
         ) from error
 
 
