@@ -1,4 +1,4 @@
-"""Participants' labels: one canonical form for matching files and for the ledger's marks.
+"""Participants' labels: one canonical form for files and marks; rows that name no participant.
 
 A spreadsheet turns ``sub-001`` into ``1`` or ``1.0``, and a file list adds a slash. All of these
 are one participant. BIDS allows ``sub-1`` and ``sub-01`` as two participants: a site that has both

@@ -1,4 +1,4 @@
-"""Runs that stand open on the exchange: announced by this centre, and without a final message.
+"""Runs of a study on the exchange, and those that this centre announced and did not end.
 
 A centre that has lost its output folder finds them here. No other run is opened meanwhile.
 """

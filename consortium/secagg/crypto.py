@@ -1,4 +1,4 @@
-"""The cryptographic primitives of secure aggregation, each a thin call of pyca/cryptography."""
+"""The cryptographic primitives of secure aggregation, and the encoding of hashed values."""
 
 import hashlib
 import hmac

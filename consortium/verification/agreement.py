@@ -1,4 +1,4 @@
-"""The agreement of a run before its first round: study, sites, keys and plan."""
+"""The announced agreement of a run, and whether this version derives the same plan from it."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Approvals of one exact study file with one exact set of keys, and their withdrawal.
+"""Approvals of one exact study file with one exact set of keys: record, signature and posting.
 
 An approval is a value, and a signed record on the site's own disk. There is one valid record for
 each study, the newest. An older or a withdrawn one is kept in a separate place, where it serves

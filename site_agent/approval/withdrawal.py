@@ -1,4 +1,4 @@
-"""Withdrawal of an approval by a site's staff."""
+"""The staff's act of withdrawing an approval."""
 
 from collections.abc import Callable
 from datetime import date

@@ -1,4 +1,4 @@
-"""Versions of recordings that were chosen by name, and warnings where several fit.
+"""Versions of recordings that were chosen by name, links, and warnings on names and folders.
 
 The choice depends on each participant's own files and the study only. The comparison of
 participants here is for the site's staff. The site's messages do not depend on it.

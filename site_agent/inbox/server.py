@@ -72,6 +72,7 @@ def server_settings(app: Guard) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         access_log=False,
+        log_config=None,  # the program's own; uvicorn's would close the handlers of others
         log_level="error",
         lifespan="off",
         ws="none",

@@ -13,7 +13,7 @@ import numpy as np
 
 from consortium.algorithms.base import Expectation, Query, Release, SiteData, Table
 from consortium.algorithms.glm.centring import Centring
-from consortium.algorithms.glm.clipping import RESIDUAL_VARIANCE, clipped_at, slope_left
+from consortium.algorithms.glm.clipping import RESIDUAL_VARIANCE, mean_clip_factor, slope_left
 from consortium.algorithms.glm.groups import capped_weights
 from consortium.algorithms.glm.in_parts import OutcomePart, Outcomes, factors_within
 from consortium.algorithms.glm.kernels.agreement import (
@@ -114,10 +114,13 @@ def _taking_part(plan: Glm, proportions: Array) -> Array:
 
 
 def agreement_bound(plan: Glm) -> BlocksBound:
-    """Return the clipping bound of the round that measures the agreement of hospitals."""
+    """Return the sensitivity of the round that measures the agreement of hospitals.
+
+    Its release is one number, the sum of hospitals' scores f.
+    """
     weight = _SLOPE_REACH if plan.columns.slope else plan.clipping.contrast_reach
-    once, replaced = agreement_changes(weight * _norm(plan), _floor(plan))
-    return BlocksBound.of([Block(AGREEMENT, 1, once, replaced, 1.0)])
+    added, replaced = agreement_changes(weight * _norm(plan), _floor(plan))
+    return BlocksBound.of([Block(AGREEMENT, 1, norm=added, spread=replaced, share=1.0)])
 
 
 def glm_agreement(plan: Glm, data: SiteData, query: Query, bound: BlocksBound) -> Array:
@@ -299,7 +302,7 @@ def _loss_by_variance(plan: Glm, variance: float) -> float:
     if plan.shape.noise == 0:
         return 0.0
     height = _HEIGHT / math.sqrt(variance)
-    rise = clipped_at(height * math.exp(_STEP)) - clipped_at(height * math.exp(-_STEP))
+    rise = mean_clip_factor(height * math.exp(_STEP)) - mean_clip_factor(height * math.exp(-_STEP))
     return rise / (4 * _STEP)
 
 
@@ -313,7 +316,7 @@ def _errors_of_means(plan: Glm, centring: Centring, learned: Learned) -> Array:
 
 def _clip(plan: Glm, variance: float) -> float:
     """Return the mean factor of residuals after clipping, from their mean variance."""
-    return 1.0 if plan.shape.noise == 0 else clipped_at(_HEIGHT / math.sqrt(variance))
+    return 1.0 if plan.shape.noise == 0 else mean_clip_factor(_HEIGHT / math.sqrt(variance))
 
 
 def _model(
@@ -435,7 +438,7 @@ def expect_agreement(plan: Glm, centring: Centring, effects: ErrorParts) -> tupl
 
 
 def check_agreement(plan: Glm, centring: Centring, effects: ErrorParts) -> None:
-    """Raise StudyError if not even differences as large as the effect sought would be found."""
+    """Raise StudyError if the detectable SD between hospitals exceeds ``detect``."""
     found = forecast_agreement(plan, centring, effects)
     if found > plan.parameters.detect:
         what = f"is {number(found)}" if math.isfinite(found) else "does not exist"

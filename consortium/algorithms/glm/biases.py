@@ -16,7 +16,7 @@ from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.declared import clipped_columns
 from consortium.algorithms.glm.estimation import cut_bias, known_effects
 from consortium.algorithms.glm.kernels.contrast_regression import Effects
-from consortium.algorithms.glm.kernels.with_open import contradicted
+from consortium.algorithms.glm.kernels.with_open import slopes_contradicted
 from consortium.algorithms.glm.learned import Learned
 from consortium.base.array import Array
 
@@ -80,7 +80,7 @@ def possible_biases(
     """Return every cause that concerns an outcome; none without noise and clipping."""
     if plan.shape.noise == 0:
         return []
-    clipped = clipped_of(found, learned)
+    clipped = lost_information(found, learned)
     moves: dict[str, Array | float] = {
         "factors of a product": _factors(plan, learned, centring),
         "cut column": _column(plan, learned, centring),
@@ -104,8 +104,11 @@ def possible_biases(
     return [bias for bias in biases if bias.concerned.any()]
 
 
-def clipped_of(found: Effects, learned: Learned) -> float:
-    """Return the fraction of the contrast's information that clipping removed."""
+def lost_information(found: Effects, learned: Learned) -> float:
+    """Return the fraction of the contrast's information that clipping removed.
+
+    For a slope it includes the loss by limited weights.
+    """
     adjustment = learned.adjustment
     whole = adjustment.information * (1 - adjustment.explained) / learned.spread
     return float(np.clip(1 - found.divisor / whole, 0.0, 1.0))
@@ -133,7 +136,10 @@ def withheld_by(biases: list[PossibleBias], outcomes: int) -> Array:
 
 
 def contradicted_sentences(plan: Glm, learned: Learned) -> tuple[str, ...]:
-    """Return warnings on stated standard deviations that contradict those of the first round."""
+    """Return warnings on stated numbers that contradict those of the first round.
+
+    They concern standard deviations and, with an open cohort, units. They withhold nothing.
+    """
     found = list[str]()
     error = learned.norms.log_square_error / 2
     source = "analysis.norms.deviation" if plan.open is None else "the open cohort"
@@ -184,7 +190,7 @@ def _wrong_slopes(plan: Glm, found: Effects, learned: Learned) -> float:
     shared = float(along @ along / (opened @ opened))
     effects = found.each.effects
     errors = found.each.errors
-    if not contradicted(effects, errors, opened, shared):
+    if not slopes_contradicted(effects, errors, opened, shared):
         return 0.0
     chance = float(np.mean(np.square(errors)) * (whole @ whole)) / plan.outcomes**2
     left = float(np.mean(effects - opened)) ** 2 - chance

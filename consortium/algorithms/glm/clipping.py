@@ -9,7 +9,7 @@ from scipy.special import chdtr, chdtrc  # scipy.stats has them, and takes half 
 from consortium.algorithms.glm.kernels.contrast_regression import SITE_VARIANCE
 from consortium.base.array import Array
 
-CLIPPED = {
+MEAN_CLIP_FACTORS = {
     0.65: 0.64,
     0.75: 0.73,
     0.85: 0.82,
@@ -24,7 +24,7 @@ CLIPPED = {
     4.0: 1.0,
 }
 """c(h): mean factor of a contribution after clipping to h times the usual norm."""
-TOUCHED = {
+CLIPPED_SHARES = {
     0.65: 0.98,
     0.75: 0.95,
     0.85: 0.85,
@@ -38,7 +38,8 @@ TOUCHED = {
     3.0: 0.0,
     4.0: 0.0,
 }
-"""Share of the participants whose contribution is clipped at height h."""
+"""Share of the participants whose contribution is clipped at height h, by which heights are
+chosen. Both tables are for outcomes of usual spread and more than a few columns."""
 _USUALLY_EXPLAINED = 0.05
 """Share of an outcome's variance that covariates explain in forecasts. A choice: the study's
 ``explained`` is for the error by noise in the adjustment, and errs on the large side."""
@@ -87,14 +88,14 @@ def slope_left(reach: float) -> tuple[float, float]:
     return 1 - beyond, inside + reach**2 * beyond
 
 
-def clipped_at(height: float) -> float:
+def mean_clip_factor(height: float) -> float:
     """Return c(h) at any height; below the table, in proportion to the height."""
-    heights = [0.0, *CLIPPED]
-    return float(np.interp(height, heights, [0.0, *CLIPPED.values()]))
+    heights = [0.0, *MEAN_CLIP_FACTORS]
+    return float(np.interp(height, heights, [0.0, *MEAN_CLIP_FACTORS.values()]))
 
 
-def touched_of(height: float, freedom: float) -> float:
-    """Return the share of the participants who are clipped.
+def clipped_share(height: float, freedom: float) -> float:
+    """Return the share of the participants whose contribution is clipped.
 
     It is the table's value, or that of a χ² law with ``freedom`` degrees of freedom if this is
     larger, as it is for few outcomes.
@@ -102,11 +103,11 @@ def touched_of(height: float, freedom: float) -> float:
     Parameters
     ----------
     height : float
-        h.
+        h, one of `CLIPPED_SHARES`.
     freedom : float
         Degrees of freedom of squared norms, for Gaussian outcomes.
     """
-    return max(TOUCHED[height], float(chdtrc(freedom, freedom * height**2)))
+    return max(CLIPPED_SHARES[height], float(chdtrc(freedom, freedom * height**2)))
 
 
 def cut_of(height: float, freedom: float) -> float:
@@ -117,15 +118,16 @@ def cut_of(height: float, freedom: float) -> float:
     """
     most = freedom * height**2
     left = chdtr(freedom + 2, most) + height**2 * chdtrc(freedom, most)
-    return min(float(left) / CLIPPED[height] ** 2, 1.0)
+    return min(float(left) / MEAN_CLIP_FACTORS[height] ** 2, 1.0)
 
 
-def tail_of(height: float, outcomes: int) -> float:
-    """Return the approximate bias of effects from clipping skewed outcomes with unequal variances.
+def tail_bias(height: float, outcomes: int) -> float:
+    """Return the approximate bias of effects from clipping skewed outcomes, in standard deviations.
 
     Clipping removes more of the long tail in the group that varies more. The value is for lognormal
-    outcomes (skewness 3.7) and a standard deviation that is a fifth larger in one group. With few
-    outcomes the bias falls more slowly with the height, because one norm bounds the whole vector.
+    outcomes (skewness 3.7) and a standard deviation that is a fifth larger in one group: a curve
+    through simulated biases, level below a height of 0.95. With few outcomes the bias falls more
+    slowly with the height, because one norm bounds the whole vector.
     """
     falls = 1.6 * (1 - 0.65 / math.sqrt(outcomes))
     return 0.03 * math.exp(-falls * max(height - 0.95, 0.0))

@@ -12,9 +12,10 @@ import numpy as np
 
 from consortium.algorithms.glm.clipping import (
     BALANCE_SHARE,
-    CLIPPED,
+    CLIPPED_SHARES,
     COLUMN_SHARE,
     DIVISOR_SHARE,
+    MEAN_CLIP_FACTORS,
     PRODUCTS_SHARE,
     RESIDUAL_VARIANCE,
     SLOPE_DIVISOR_SHARE,
@@ -24,12 +25,11 @@ from consortium.algorithms.glm.clipping import (
     SPREADS_SHARE,
     SQUARES_SHARE,
     TAIL_SHARES,
-    TOUCHED,
     UNITS_SHARE,
     Clipping,
     cut_of,
     slope_left,
-    tail_of,
+    tail_bias,
 )
 from consortium.algorithms.glm.entries import COVARIATE_LIMIT, OUTCOME_LIMIT, UNCUT
 from consortium.algorithms.glm.groups import PLANNED_WITHIN, Groups
@@ -59,7 +59,7 @@ def _loss(clipping: Clipping, outcomes: int) -> float:
     that is not linear.
     """
     bent = (1 - clipping.left[0]) / 2
-    tail = tail_of(clipping.height, outcomes) if outcomes else 0.0
+    tail = tail_bias(clipping.height, outcomes) if outcomes else 0.0
     return clipping.error**2 + _SHARED_EFFECT**2 * (clipping.lost**2 + bent**2) + tail**2
 
 
@@ -198,8 +198,10 @@ class Design:
         if self.noise == 0:
             return self._without_clipping
         shared = self.outcome_correlation.shared
-        heights = [h for h in CLIPPED if h <= _MOST_SMOOTH or not self._smooth]
-        allowed = [h for h in heights if TOUCHED[h] * shared <= _MOST_SHARED_LOSS] or [max(heights)]
+        heights = [h for h in MEAN_CLIP_FACTORS if h <= _MOST_SMOOTH or not self._smooth]
+        allowed = [h for h in heights if CLIPPED_SHARES[h] * shared <= _MOST_SHARED_LOSS] or [
+            max(heights)
+        ]
         reaches = SLOPE_REACHES if self.groups.slope else (None,)
         tried = [self.at_height(height, reach) for height in allowed for reach in reaches]
         return min(tried, key=lambda each: _loss(each, 0 if self._smooth else self.outcomes))
@@ -232,7 +234,7 @@ class Design:
         slope_reach : float, optional
             W_c of a slope (default: the smallest candidate).
         """
-        clip = CLIPPED[height]
+        clip = MEAN_CLIP_FACTORS[height]
         noise = self.noise
         groups = self.groups
         norm = height * math.sqrt(self.outcomes * self.root)
@@ -264,7 +266,7 @@ class Design:
             height=height,
             clip=clip,
             left=left,
-            lost=TOUCHED[height] * self.outcome_correlation.shared,
+            lost=CLIPPED_SHARES[height] * self.outcome_correlation.shared,
             contrast_reach=limit,
             reach=reach,
             divisor=COVARIATE_LIMIT * limit if groups.slope else reach,
@@ -383,7 +385,7 @@ class Design:
     @property
     def _without_clipping(self) -> Clipping:
         largest = UNCUT * math.sqrt(self.outcomes) * self.outcome_correlation.stretch
-        usual = self.at_height(max(CLIPPED))
+        usual = self.at_height(max(MEAN_CLIP_FACTORS))
         cut = 1.0 if self._smooth else cut_of(usual.height, self.outcome_correlation.freedom)
         parts = (usual.parts[0] / usual.clip**2 / cut, 0.0, 0.0)
         return replace(

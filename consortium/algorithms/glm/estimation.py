@@ -20,8 +20,8 @@ import numpy as np
 from consortium.algorithms.base import PlannedRelease, Release
 from consortium.algorithms.glm.centring import Centring
 from consortium.algorithms.glm.clipping import (
+    clipped_share,
     cut_of,
-    touched_of,
 )
 from consortium.algorithms.glm.kernels.contrast_regression import (
     PRIOR_WIDTH,
@@ -40,11 +40,11 @@ from consortium.algorithms.glm.kernels.covariate_adjustment import Adjustment, l
 from consortium.algorithms.glm.kernels.lost_tails import (
     LostTails,
     TailSums,
-    lean_of_groups,
-    lean_of_others,
-    lean_of_slope,
     lost_tails,
     no_tails,
+    tail_loss_of_groups,
+    tail_loss_of_slope,
+    tail_losses_of_others,
 )
 from consortium.algorithms.glm.learned import Learned, block_of
 from consortium.algorithms.glm.ring import clips_in, pair_weight
@@ -116,7 +116,7 @@ def expected_of(plan: Glm, centring: Centring, learned: Learned) -> Expected:
         count_noise=counts,
         unevenness=_unevenness(parts / max(parts.sum(), 1e-12), centring.groups.persons / persons),
         presence_variance=learned.norms.shares.relative_variance,
-        touched=_touched(plan, learned),
+        clipped_share=_clipped_share(plan, learned),
         cut=cut_of(clipping.height, plan.outcome_correlation.freedom),
         bias=cut_bias(plan, learned),
         width=float(
@@ -155,15 +155,15 @@ def _unevenness(information: Array, persons: Array) -> float:
     return float(each.sum())
 
 
-def _touched(plan: Glm, learned: Learned) -> float:
-    """Return the share of the participants who are clipped.
+def _clipped_share(plan: Glm, learned: Learned) -> float:
+    """Return the share of the participants who are clipped, with the learned centres.
 
     Formula: 1 - (1 - p) exp(-d²/8), with p the planned share and d² the mean squared distance of
     the learned from the initial centres in standard deviations. If this distance is large, the
     learned centre may still be off, and more participants are clipped. The 8 is a choice.
     """
     far = float(np.mean(np.square(learned.norms.shift))) / learned.norms.factor**2
-    usual = touched_of(plan.clipping.height, plan.outcome_correlation.freedom)
+    usual = clipped_share(plan.clipping.height, plan.outcome_correlation.freedom)
     return 1 - (1 - usual) * float(np.exp(-far / _FAR))
 
 
@@ -251,16 +251,18 @@ class ContrastRound:
         lost = plan.outcome_correlation.decode(sums["lost"][:, None])[:, 0] / present
         tail = float(sums["tail"][0] / present.mean())
         if plan.columns.slope:
-            lean = lean_of_slope(persons, plan.clipping.left[0], plan.clipping.contrast_reach)
+            relation = tail_loss_of_slope(
+                persons, plan.clipping.left[0], plan.clipping.contrast_reach
+            )
         else:
             part = float(groups.persons @ groups.proportions) / persons
             information = adjustment.information * (1 - adjustment.explained)
-            lean = lean_of_groups(persons, information, part)
-        leans = [lean]
+            relation = tail_loss_of_groups(persons, information, part)
+        relations = [relation]
         if plan.rows > 1:
-            leans += lean_of_others(persons, self._squares_of_others(adjustment))
+            relations += tail_losses_of_others(persons, self._squares_of_others(adjustment))
         return lost_tails(
-            TailSums(lost, tail, sums["lean"], noise), plan.outcome_correlation, persons, leans
+            TailSums(lost, tail, sums["lean"], noise), plan.outcome_correlation, persons, relations
         )
 
     def means(self, expected: Expected, found: Effects, learned: Learned) -> Estimates:

@@ -13,7 +13,7 @@ from consortium.algorithms.base import Expectation, Table
 from consortium.algorithms.findings import Finding
 from consortium.algorithms.glm.agreement import check_agreement, expect_agreement
 from consortium.algorithms.glm.centring import Centring, expected_centring
-from consortium.algorithms.glm.clipping import BALANCE_SHARE, RESIDUAL_VARIANCE, clipped_at
+from consortium.algorithms.glm.clipping import BALANCE_SHARE, RESIDUAL_VARIANCE, mean_clip_factor
 from consortium.algorithms.glm.estimation import expected_of
 from consortium.algorithms.glm.groups import Groups
 from consortium.algorithms.glm.kernels.contrast_regression import (
@@ -171,7 +171,7 @@ def update_forecast(plan: Glm, learned: Learned, centring: Centring) -> Forecast
     noise = (2 * clipping.reach * clipping.norm * design.noise) ** 2 * design.root
     total = max(learned.total / _TOTAL_OFF, 1.0)
     sites = max(total - (1 - SITE_VARIANCE), SITE_VARIANCE)
-    clip = clipped_at(_height_now(plan, learned, centring) / math.sqrt(total))
+    clip = mean_clip_factor(_height_now(plan, learned, centring) / math.sqrt(total))
     parts = (
         RESIDUAL_VARIANCE * plan.outcome_correlation.resolved * expected.cut * expected.squares,
         noise / clipping.shares["effects"] / clip**2,

@@ -21,8 +21,8 @@ from consortium.algorithms.glm.agreement import (
 )
 from consortium.algorithms.glm.biases import (
     bias_sentences,
-    clipped_of,
     contradicted_sentences,
+    lost_information,
     possible_biases,
     states_of,
     withheld_by,
@@ -220,7 +220,7 @@ def _errors(
         "detectable": DETECTABLE * error,
         "noise_part": float(found.privacy / (found.sampling + found.privacy + found.leak)),
         "explained_by_covariates": learned.adjustment.explained,
-        "clipped": clipped_of(found, learned),
+        "clipped": lost_information(found, learned),
     }
 
 

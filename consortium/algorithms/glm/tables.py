@@ -1,4 +1,4 @@
-"""Tables of the results of `glm`."""
+"""Tables of the results of `glm`, and which of its outcomes become images."""
 
 from __future__ import annotations
 

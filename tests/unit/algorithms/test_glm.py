@@ -14,7 +14,7 @@ from consortium.algorithms import REGISTRY
 from consortium.algorithms.base import Shape
 from consortium.algorithms.glm import design
 from consortium.algorithms.glm.centre import Glm
-from consortium.algorithms.glm.clipping import CLIPPED
+from consortium.algorithms.glm.clipping import MEAN_CLIP_FACTORS
 from consortium.algorithms.glm.kernels.contrast_regression import TOTAL_DEVIATION
 from consortium.algorithms.glm.kernels.covariate_adjustment import (
     CovariateSums,
@@ -208,7 +208,7 @@ def test_a_hard_clip_is_for_outcomes_of_which_no_part_is_shared_by_all():
 
 @pytest.mark.parametrize(("entries", "height"), [(20, 0.65), (68, 0.65), (20, 1.05)])
 def test_an_effect_that_all_outcomes_share_loses_no_more_than_is_said(entries, height, monkeypatch):
-    monkeypatch.setattr(design, "CLIPPED", {height: CLIPPED[height]})
+    monkeypatch.setattr(design, "MEAN_CLIP_FACTORS", {height: MEAN_CLIP_FACTORS[height]})
     told, lost = [], []
     for seed in range(4):
         people = make_people(1000, entries, 8, np.random.default_rng(seed), effect=0.0)

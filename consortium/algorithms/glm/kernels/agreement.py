@@ -14,7 +14,7 @@ which makes their directions similarly variable. Q is about the hospital's own m
 its scanner does not enter. It enters N because the released share is not exact: the variance of
 this error, and that of offsets, are known to the centre. Whatever F, J and the weights are,
 replacing a participant moves f by at most 2 ω U + 2 ω² U²/F, and adding or removing one by ω U
-less, where ω is the largest |w|: see docs/explanation/glm-proof.md.
+less, where ω is the largest |w|: see docs/explanation/glm-agreement.md.
 
 If the effects of hospitals have a standard deviation τ, N² grows by V τ² times the squared
 information of the hospital. `read_hospital_agreement` compares the released sum with

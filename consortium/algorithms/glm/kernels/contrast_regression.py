@@ -104,7 +104,7 @@ class Expected:
     """Variance of the product of the contrast with a covariate from errors of counts."""
     presence_variance: Array | float = 0.0
     """Squared coefficient of variation of the fraction of participants who have each outcome."""
-    touched: float = 1.0
+    clipped_share: float = 1.0
     """Fraction of the participants who are clipped. Only these unbalance the weights."""
     cut: float = 1.0
     """Variance of a clipped outcome relative to c² times that of the outcome."""
@@ -233,7 +233,7 @@ def expected_balance(expected: Expected) -> float:
 
     Without clipping the weights sum to 0. The 0.15 is a choice.
     """
-    return expected.touched * (PRIOR_WIDTH * expected.divisor) ** 2
+    return expected.clipped_share * (PRIOR_WIDTH * expected.divisor) ** 2
 
 
 def squared_balance(sums: ContrastSums, expected: Expected) -> Array:

@@ -128,11 +128,11 @@ def learn_norms(
 
 
 def squared_norm_ratio(kept: float, reach: float, outcome_correlation: OutcomeCorrelation) -> float:
-    """Return the mean squared norm of R^-¼u over its usual one, from the mean clip factor.
+    """Return the mean squared norm of R^-¼u over that of stated outcomes, from the clip factor.
 
     If the squared norms of participants follow a χ² law scaled by this ratio, their mean clip
-    factor is ``kept``. Differences between sites are part of these norms, but not of distances of
-    pairs within a site.
+    factor is ``kept``. The ratio is between the ends of ``_RATIOS``. It includes the variance
+    between sites, which distances of pairs within a site do not show.
 
     Parameters
     ----------

@@ -5,7 +5,8 @@ removes more in one group, or at one end of a column, and groups of equal means 
 clipping. The site releases sums of the removed parts over all participants, and of the product of
 the weights w with the logarithm of squared norms. Assumptions: the removed part has the same
 direction everywhere and grows by a power of the standard deviation. Then the contrast of the
-removed part is θ times its sum.
+removed part is θ times its sum. The release calls the sum of weights and logarithms ``lean``: it
+shows how far participants' norms lean to one end of the weights.
 """
 
 import math
@@ -24,7 +25,7 @@ _UNSURE = 0.35  # relative standard deviation of θ, because kinds of tails diff
 _WIDTH = 0.4
 _TAKEN = 0.035  # usual mean loss of outcomes with long tails, in standard deviations
 _SPREAD = 0.8  # standard deviation of that logarithm among participants
-_FARTHEST = 4.0  # largest difference of groups if each logarithm is clipped to ±2
+_FARTHEST = 4.0  # largest difference of groups, since `clipping.MOST_LEAN` clips each to ±2
 _SLOPE_POWER = 3.8  # for a slope: power of the loss in squared norms
 # Relative increase of the sampling variance over that squared change: norms include levels.
 _UNEVEN = 3.0
@@ -96,15 +97,15 @@ class TailLoss:
     """Relation of the loss to the contrast's weights, given that of squared norms to them."""
 
     information: float
-    """Σ w t̃, or Σ w² of a slope, without clipping."""
+    """Σ w t̃, or Σ w² of a slope, before norms are clipped."""
     theta: Callable[[float], float]
     """Function from the change of the log squared norm per unit of the weight to θ."""
     width: float = _WIDTH
     """Prior standard deviation of that change."""
 
 
-def lean_of_groups(persons: float, information: float, part: float) -> TailLoss:
-    """Return the relation for the contrast of two groups.
+def tail_loss_of_groups(persons: float, information: float, part: float) -> TailLoss:
+    """Return the relation of lost tails to squared norms for the contrast of two groups.
 
     Parameters
     ----------
@@ -116,13 +117,15 @@ def lean_of_groups(persons: float, information: float, part: float) -> TailLoss:
     return TailLoss(information, lambda apart: _contrast(apart, part) * information / persons)
 
 
-def lean_of_slope(persons: float, left: float, most: float) -> TailLoss:
-    """Return the relation for a slope, whose weights have variance 1 before they are clipped.
+def tail_loss_of_slope(persons: float, left: float, most: float) -> TailLoss:
+    """Return the relation of lost tails to squared norms for a slope.
+
+    Its weights have variance 1 before they are clipped.
 
     Parameters
     ----------
     left : float
-        Fraction of Σ w² that remains if one factor is clipped.
+        Fraction of Σ w² that remains if one factor w of each square is limited.
     most : float
         W_c, limit of the weights.
     """
@@ -132,18 +135,20 @@ def lean_of_slope(persons: float, left: float, most: float) -> TailLoss:
     )
 
 
-def lean_of_others(persons: float, squares: Array) -> list[TailLoss]:
-    """Return the relations for the other coefficients, whose weights do not affect clipping.
+def tail_losses_of_others(persons: float, squares: Array) -> list[TailLoss]:
+    """Return the relations of lost tails to squared norms for the other coefficients.
+
+    Their weights do not affect clipping.
 
     Parameters
     ----------
     squares : array, length K - 1
         Σ w² of each coefficient.
     """
-    return [_lean_of_other(persons, s) for s in np.maximum(squares / persons, _TINY).tolist()]
+    return [_tail_loss_of_other(persons, s) for s in np.maximum(squares / persons, _TINY).tolist()]
 
 
-def _lean_of_other(persons: float, spread: float) -> TailLoss:
+def _tail_loss_of_other(persons: float, spread: float) -> TailLoss:
     """Return the relation for weights of this variance."""
     width = _WIDTH / math.sqrt(spread)
     return TailLoss(persons * spread, lambda change: _SLOPE_POWER * spread * change, width)
@@ -153,37 +158,45 @@ def lost_tails(
     sums: TailSums,
     outcome_correlation: OutcomeCorrelation,
     persons: float,
-    leans: Sequence[TailLoss],
+    relations: Sequence[TailLoss],
 ) -> LostTails:
     """Return the estimated loss by clipping for all coefficients.
 
     Parameters
     ----------
+    sums : TailSums
+        As they were released.
     outcome_correlation : OutcomeCorrelation
         R.
     persons : float
         n.
-    leans : sequence of TailLoss, length K
+    relations : sequence of TailLoss, length K
+        Of each coefficient.
     """
     found = np.array(
-        [_theta(lean, float(sum_), sums) for lean, sum_ in zip(leans, sums.lean, strict=True)]
+        [
+            _theta(relation, float(sum_), sums)
+            for relation, sum_ in zip(relations, sums.lean, strict=True)
+        ]
     )
-    return LostTails(*_drawn(sums, outcome_correlation, _TAKEN * persons), *found.T)
+    return LostTails(*_shrunk_loss(sums, outcome_correlation, _TAKEN * persons), *found.T)
 
 
-def _theta(lean: TailLoss, released: float, sums: TailSums) -> tuple[float, float, float, float]:
+def _theta(
+    relation: TailLoss, released: float, sums: TailSums
+) -> tuple[float, float, float, float]:
     """Return θ, its variance, relative increase of the sampling variance, and the change itself."""
-    noise = (sums.noise["lean"] / lean.information) ** 2 + _SPREAD**2 / lean.information
-    kept = float(shrinkage_factor(lean.width**2, noise))
-    change = kept * released / lean.information
+    noise = (sums.noise["lean"] / relation.information) ** 2 + _SPREAD**2 / relation.information
+    kept = float(shrinkage_factor(relation.width**2, noise))
+    change = kept * released / relation.information
     error = math.sqrt(kept * noise)
-    theta, low, high = (lean.theta(change + sign * error) for sign in (0, -1, 1))
-    uneven = _UNEVEN * min(abs(change * _WIDTH / lean.width), 1.0) ** 2
+    theta, low, high = (relation.theta(change + sign * error) for sign in (0, -1, 1))
+    uneven = _UNEVEN * min(abs(change * _WIDTH / relation.width), 1.0) ** 2
     return theta, (_UNSURE * theta) ** 2 + ((high - low) / 2) ** 2, uneven, change
 
 
 def _contrast(apart: float, part: float) -> float:
-    """Return (e₂ - e₁)/ē, the relative difference of the losses in two groups.
+    """Return (e₂ - e₁)/ē, with e₁ and e₂ the mean losses in two groups and ē their mean.
 
     ``apart`` is the difference of their log squared norms. The loss is the fourth power of the
     ratio of standard deviations.
@@ -192,7 +205,7 @@ def _contrast(apart: float, part: float) -> float:
     return (times - 1) / (1 + part * (times - 1))
 
 
-def _drawn(
+def _shrunk_loss(
     sums: TailSums, outcome_correlation: OutcomeCorrelation, usual: float
 ) -> tuple[Array, float, float]:
     """Return the loss, shrunk to 0 in proportion to its noise, and the remaining noise variances.

@@ -62,15 +62,18 @@ def share_of_release(squares: Array | float, error: float, between: float) -> Ar
     return np.asarray(width / (width + squares))
 
 
-def contradicted(effects: Array, errors: Array, opened: Array, shared: float) -> bool:
-    """Return whether effects clearly follow an open cohort's by less than half.
+def slopes_contradicted(effects: Array, errors: Array, opened: Array, shared: float) -> bool:
+    """Return whether the slope of effects on an open cohort's is clearly below one half.
 
-    What remains of the effects is then larger than the effects, so none would be better.
+    Subtracting the open effects then leaves larger effects than before, so the study would be
+    better without an open cohort.
 
     Parameters
     ----------
+    effects, errors, opened : array, length V
+        Effects with their standard errors, and the open cohort's effects.
     shared : float
-        Variance of the sum of unit errors along ``opened``, over that of a single outcome.
+        oᵀRo/oᵀo, with o the open cohort's effects and R the correlation of errors.
     """
     size = float(np.square(opened).sum())
     if size <= 0:

@@ -98,7 +98,7 @@ def test_more_participants_count_as_clipped_if_the_centre_was_far_off(known):
     for far in (0.0, 2.0, 20.0):
         shift = np.full_like(learned.norms.shift, far * learned.norms.factor)
         moved = replace(learned, norms=replace(learned.norms, shift=shift))
-        shares.append(expected_of(plan, centring, moved).touched)
+        shares.append(expected_of(plan, centring, moved).clipped_share)
     assert shares[0] < shares[1] < shares[2]
     assert shares[2] == pytest.approx(1.0)
 
@@ -124,7 +124,7 @@ def test_hidden_weights_count_with_the_variance_of_their_prior():
         root=1.0,
         adjustment_noise=0.0,
         offset_noise=0.0,
-        touched=0.5,
+        clipped_share=0.5,
     )
     noise = {"balance": 1.0}
     rng = np.random.default_rng(4)

@@ -157,7 +157,7 @@ def test_a_divisor_that_may_be_further_off_is_drawn_less_to_what_is_planned_and_
 def test_few_outcomes_that_are_clipped_seldom_let_less_through_where_noise_hides_the_balance():
     sums = sums_of([5.0] * 4, [25.0] * 4, spread=1e-9, balance=1e6)
     often, seldom = (
-        estimate_effects(sums, replace(EXPECTED, missed=0.5, touched=part)).leak
+        estimate_effects(sums, replace(EXPECTED, missed=0.5, clipped_share=part)).leak
         for part in (1, 0.1)
     )
     part = (0.15 * 25) ** 2 * 0.5
@@ -173,7 +173,7 @@ def test_small_variances_among_large_ones_are_not_taken_for_a_third_of_them():
 def test_without_noise_a_balance_that_is_not_expected_is_what_it_is():
     sums = sums_of([5.0] * 4, [25.0] * 4)
     found = [
-        estimate_effects(replace(sums, balance=np.array([b])), replace(EXPECTED, touched=0.0))
+        estimate_effects(replace(sums, balance=np.array([b])), replace(EXPECTED, clipped_share=0.0))
         for b in (0.0, 3.0)
     ]
     assert [each.balance[0] for each in found] == [0, 9]

@@ -5,10 +5,10 @@ import pytest
 
 from consortium.algorithms.glm.kernels.lost_tails import (
     TailSums,
-    lean_of_groups,
-    lean_of_others,
     lost_tails,
     no_tails,
+    tail_loss_of_groups,
+    tail_losses_of_others,
 )
 from consortium.algorithms.glm.kernels.outcome_correlation import EqualCorrelation
 
@@ -33,7 +33,7 @@ def study(ratio, sides):
 
 
 def found(sums):
-    return lost_tails(sums, ALIKE, PERSONS, [lean_of_groups(PERSONS, 0.24 * PERSONS, 0.4)])
+    return lost_tails(sums, ALIKE, PERSONS, [tail_loss_of_groups(PERSONS, 0.24 * PERSONS, 0.4)])
 
 
 @pytest.mark.parametrize("sides", [np.ones(OUTCOMES), np.where(np.arange(OUTCOMES) % 3, 1.0, -1.0)])
@@ -88,7 +88,7 @@ def test_a_chance_difference_of_norms_counts_in_the_variance_of_what_is_taken():
         weights = (generator.random(persons) < 0.4) - 0.4
         lean = weights @ (0.8 * generator.standard_normal(persons))
         sums = TailSums(np.ones(OUTCOMES), 1.0, np.array([lean]), QUIET)
-        told = lost_tails(sums, ALIKE, persons, [lean_of_groups(persons, 0.24 * persons, 0.4)])
+        told = lost_tails(sums, ALIKE, persons, [tail_loss_of_groups(persons, 0.24 * persons, 0.4)])
         squares.append(told.theta[0] ** 2)
         stated.append(told.theta_variance[0])
     assert np.mean(squares) <= np.mean(stated)
@@ -102,6 +102,6 @@ def test_a_variance_that_grows_with_the_weight_counts_in_the_sampling_variance(c
     measured = np.square(weights) @ variances / variances.sum() - 1
     lean = change * PERSONS
     sums = TailSums(np.ones(OUTCOMES), 1.0, np.array([lean, lean]), QUIET)
-    others = lean_of_others(PERSONS, np.array([float(PERSONS)]))
-    leans = [lean_of_groups(PERSONS, 0.24 * PERSONS, 0.4), *others]
+    others = tail_losses_of_others(PERSONS, np.array([float(PERSONS)]))
+    leans = [tail_loss_of_groups(PERSONS, 0.24 * PERSONS, 0.4), *others]
     assert lost_tails(sums, ALIKE, PERSONS, leans).uneven[1] >= measured

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consortium.algorithms.glm.kernels.with_open import contradicted, shrink_to_open
+from consortium.algorithms.glm.kernels.with_open import shrink_to_open, slopes_contradicted
 
 OUTCOMES, RUNS = 60, 200
 
@@ -28,5 +28,5 @@ def test_both_together_are_about_as_good_as_the_better_one_and_errors_are_right(
 def test_only_effects_that_clearly_differ_contradict_an_open_cohort():
     opened = np.linspace(-1, 1, 20)
     for noise, sign, said in ((0.1, 1, False), (0.1, -1, True), (0.1, 0, True), (10, -1, False)):
-        assert contradicted(sign * opened, np.full(20, noise), opened, 1.0) == said
-    assert not contradicted(opened, np.ones(20), np.zeros(20), 1.0)
+        assert slopes_contradicted(sign * opened, np.full(20, noise), opened, 1.0) == said
+    assert not slopes_contradicted(opened, np.ones(20), np.zeros(20), 1.0)

@@ -123,7 +123,7 @@ def test_a_local_null_beside_networks_has_no_part_of_them():
     assert null is not None
     assert np.abs(null.mean @ networks).max() < 1e-9
     basis = np.linalg.qr(networks)[0]
-    others = smooth_null.beside(networks)
+    others = smooth_null.orthogonal_to(networks)
     found = smooth_null._without(matrix, basis)
     assert found == pytest.approx(others @ matrix @ others, abs=1e-14)
     assert smooth_null._without(matrix, basis[:, :0]) is matrix
