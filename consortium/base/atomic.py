@@ -1,4 +1,4 @@
-"""Writing of files that are complete or absent."""
+"""Writing of files that are complete or absent, under names that are safe in a folder."""
 
 import json
 import os

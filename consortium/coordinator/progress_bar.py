@@ -1,4 +1,4 @@
-"""Progress of a run and the awaited sites: live on a terminal, in plain lines elsewhere."""
+"""Progress bars on a terminal: of a run with the awaited sites, and of reading participants."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""The course of a run compared with its plan, from public information."""
+"""The course of a run compared with its plan: times and sizes of messages."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The graph of a run: which sites have shares of a site's seeds, and which pairs share a mask.
+"""The graph of a run: who has shares of a site's seeds, who shares a mask, and when it is safe.
 
 With few sites, each site has a share of every site's seeds, also of its own, and every two sites
 share a mask. With many, each site draws its holders and names them in its advertisement. The bundle

@@ -1,4 +1,6 @@
-"""Key streams as masks: AES-128 in counter mode, read as little-endian integers modulo 2^bits.
+"""Key streams as masks, and which masks a site adds or subtracts.
+
+A stream is AES-128 in counter mode, read as little-endian integers modulo 2^bits.
 
 The same functions give the masks that a site adds to its vector and those that the hub removes when
 a site is lost.

@@ -1,4 +1,4 @@
-"""Regions of an atlas as a study's features: a public linear map from voxels to regions.
+"""Regions of an atlas as features: tables of their names, and the map from voxels to regions.
 
 On a mesh, regions are parcels of vertices from CIFTI's labels, and series have them by name.
 Source: CIFTI-2 (``.dlabel.nii``, ``.ptseries.nii``). Vertices of key 0 are in no parcel. The names

@@ -1,4 +1,4 @@
-"""The study's mesh: vertices of both cortices, in the order of a participant's vector.
+"""The study's mesh from GIFTI files: vertices of both cortices, in the order of a vector.
 
 The centre and the sites read it only from the study and the files next to it, so it is public. A
 vector has the vertices of the left hemisphere outside the medial wall, in their order, and then

@@ -1,4 +1,4 @@
-"""Opening NIfTI files of other parties: a header is checked before it is used."""
+"""Opening public NIfTI files of other parties: a header is checked before it is used."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""One party's folder of the exchange: listing, reading and adding messages.
+"""One party's folder of the exchange: its configured place, and its messages.
 
 Any user with write access there can plant links, so no link below the folder is followed. Hidden
 files, drafts of messages, and a doctor's temporary probes are not carried.

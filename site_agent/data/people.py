@@ -1,4 +1,4 @@
-"""Selection of a study's participants by the study's rules and the hospital's own table.
+"""The hospital's table of participants, and selection by the study's rules.
 
 Each participant is judged only by their own record. The excluded participants and the reasons stay
 at the site.

@@ -1,4 +1,4 @@
-"""Participants of a data set who take part, with their recordings, and excluded ones."""
+"""Participants of a data set whom several choices in turn include, with their recordings."""
 
 from __future__ import annotations
 

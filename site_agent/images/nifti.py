@@ -1,4 +1,4 @@
-"""Reading of a site's images, with one sentence for each fault.
+"""Reading of a site's own NIfTI scans and maps, with one sentence for each fault.
 
 The voxels of a series are read once, from start to end, as fast as its file can be unpacked. Gzip
 is unpacked by ISA-L where the package isal is installed, and by zlib otherwise. A file that is not

@@ -1,4 +1,4 @@
-"""A site's subjects as the blocks that algorithms request.
+"""A site's participants as the cached blocks that algorithms request.
 
 The blocks of some participants are a value, for any process of the site that computes with them.
 """

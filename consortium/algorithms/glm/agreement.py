@@ -1,4 +1,4 @@
-"""Agreement of hospitals: the round that releases how much their own effects differ.
+"""Agreement of hospitals: the round, its bound, its forecast and its tables.
 
 `kernels.agreement` defines the number that a hospital computes, and how the sum over hospitals is
 read. This module has the part of the plan, the site's half, and the centre's reading.

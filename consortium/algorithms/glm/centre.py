@@ -542,7 +542,10 @@ class Glm(AnalysisPlan[GlmParameters]):
         check_worth(self)
 
     def compare(self, site: int, data: SiteData) -> tuple[str, ...]:
-        """Compare the stated groups, norms, limits and columns with a site's own data."""
+        """Return sentences on where a site's own data contradict the study, for its staff only.
+
+        Compared are declared means, norms, columns, tails and, between groups, their presence.
+        """
         names = self.shape.sites or tuple(str(n) for n in range(len(self.shape.subjects)))
         notes = compare_declared(self.parameters, names[site], self.columns, data)
         notes += compare_norms(self.parameters, self.columns, data)

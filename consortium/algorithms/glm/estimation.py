@@ -1,4 +1,4 @@
-"""Released sums of the last round, rescaled and corrected, with their prior expectations.
+"""Released sums of the last round, rescaled and corrected, with prior values and possible bias.
 
 `expected_of` collects the values that are known before the round. `ContrastRound` rescales the
 released sums to all participants and corrects them for long tails. `estimate_effects` takes both.

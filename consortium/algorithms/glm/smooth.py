@@ -1,4 +1,4 @@
-"""Smooth basis of a study of images: the spatial wavelengths that are released.
+"""Smooth basis of a study of images, and the correlation of its voxels or vertices.
 
 Every party computes it from the study and its voxels. A basis does not change the sensitivity: a
 participant's coefficients are clipped after all other operations.

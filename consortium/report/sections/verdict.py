@@ -1,4 +1,4 @@
-"""The whole report in a few sentences, and its figures at a glance."""
+"""The whole report in a few sentences: the surest findings by name, and figures at a glance."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""How much the effects of hospitals differ, from one noisy number over all hospitals.
+"""Score by which a hospital's effects differ, and how much all differ, from one noisy number.
 
 A hospital has weights w (its contrast, less the released share of the group), and residuals e of V
 outcomes that the effects common to all hospitals leave, each residual clipped to the norm U. It
