@@ -422,7 +422,7 @@ def open_result(
     >>> open_result("nowhere")
     Traceback (most recent call last):
         ...
-    consortium.errors.OutputError: nowhere/privacy_report.json can't be read; check the output \
+    consortium.errors.OutputError: nowhere/privacy_report.json can't be read. Check the output \
 folder.
     """
     return read_result(Path(path), None if surfaces is None else [Path(each) for each in surfaces])
