@@ -382,9 +382,10 @@ class StudyResult:
                 "hemisphere."
             )
         if len(found) != 1:
+            known = ", ".join(found or self.images)
             raise NotReleasedError(
-                f"The result must have one {what}, and it has {len(found) or 'none'}. Its images "
-                f"are {', '.join(found or self.images) or 'none'}."
+                f"The result must have one {what}, and it has {len(found) or 'none'}. "
+                f"{f'Its images are {known}.' if known else 'It has no image at all.'}"
             )
         return found[0]
 
