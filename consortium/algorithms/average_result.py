@@ -199,7 +199,7 @@ def _table(parameters: AverageParameters, shape: Shape, estimated: Estimated) ->
     columns = ("view", "entry", "mean")
     return Table(
         f"Means over the participants of these sites, clipped, with {percent} % intervals for "
-        f"noise and chance. Found are those that differ from zero, all together at {percent} %.",
+        f"noise and chance. A mean is found if it differs from zero, all together at {percent} %.",
         columns if estimated.shares is None else (*columns, "coverage"),
         tuple(rows),
         about={"coverage": coverage.CAPTION} if estimated.shares is not None else {},

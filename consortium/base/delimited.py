@@ -374,7 +374,7 @@ def _tables_beside(path: Path) -> str:
     with suppress(OSError):
         names = [each.name for each in sorted(path.parent.iterdir()) if each.suffix in _TABLES]
         names = [name for name in names if not name.startswith("sub-")]
-        return f" Tables there: {known_names(path.name, names)}" if names else ""
+        return f" {known_names(path.name, names)}" if names else ""
     return ""
 
 

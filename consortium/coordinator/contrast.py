@@ -219,7 +219,7 @@ def _weights(released: ReleasedCoefficients, expression: str) -> Array:
             level = f"{released.shared[match['name']]}={match['name']}"
             raise StudyError(
                 f"'{match['name']}' is the name of a coefficient and of a level. Write '{level}' "
-                "for the level. Ask for the coefficient by itself."
+                "for the level, or ask for the coefficient by itself."
             )
         place = released.names[match["name"]]
         if place is not None:

@@ -239,7 +239,8 @@ class Checkup:
         except ExchangeError as error:
             self.verdict.leave_open(where or "exchange", str(error))
         except ConfigurationError as error:  # the reader's own side
-            self.verdict.leave_open(where or str(self.folder), str(error))
+            where = where or str(self.folder)
+            self.verdict.leave_open(where, str(error).removeprefix(f"{where} "))
         except ConsortiumError as error:
             self.verdict.contradict(ContradictionError(where or names.EVIDENCE, str(error)))
 

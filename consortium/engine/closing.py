@@ -149,7 +149,7 @@ def decode_closing(kind: type[_BodyType], data: bytes, sender: str) -> _BodyType
         return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         what = kind.__name__.lower()
-        raise ProtocolError(f"The {what} of {sender} can't be read. Update it.") from error
+        raise ProtocolError(f"The {what} of {sender} can't be read. Update {sender}.") from error
 
 
 def most_closing(rounds: int) -> int:

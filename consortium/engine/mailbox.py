@@ -293,7 +293,7 @@ def foreign_message(name: str, error: ProtocolError) -> TakenError:
     It does not end the run: otherwise any party that can write to the exchange could end it.
     """
     return TakenError(
-        f"{name} has a message that this centre did not post ({error}). Have the exchange's owner "
+        f"{name} has a message that this centre did not post. {error} Have the exchange's owner "
         "remove it, and run the study again."
     )
 

@@ -74,5 +74,7 @@ def read_start(body: bytes) -> tuple[str, ...]:
         if not (isinstance(sites, list) and all(isinstance(site, str) for site in sites)):
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ProtocolError("The centre's word who takes part can't be read.") from error
+        raise ProtocolError(
+            "The centre's start message can't be read. Update the centre."
+        ) from error
     return tuple(sites)

@@ -114,7 +114,7 @@ class StudyResult:
     >>> result.contrast("patients")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    consortium.errors.NotReleasedError: The result has no map of stat 't' of contrast ...
+    consortium.errors.NotReleasedError: The result must have one map of stat 't' of contrast ...
     """
 
     privacy: Privacy
@@ -382,9 +382,10 @@ class StudyResult:
                 "hemisphere."
             )
         if len(found) != 1:
+            known = ", ".join(found or self.images)
             raise NotReleasedError(
-                f"The result must have one {what}, and it has {len(found) or 'none'}. Its images "
-                f"are {', '.join(found or self.images) or 'none'}."
+                f"The result must have one {what}, and it has {len(found) or 'none'}. "
+                f"{f'Its images are {known}.' if known else 'It has no image at all.'}"
             )
         return found[0]
 
@@ -422,7 +423,7 @@ def open_result(
     >>> open_result("nowhere")
     Traceback (most recent call last):
         ...
-    consortium.errors.OutputError: nowhere/privacy_report.json can't be read; check the output \
+    consortium.errors.OutputError: nowhere/privacy_report.json can't be read. Check the output \
 folder.
     """
     return read_result(Path(path), None if surfaces is None else [Path(each) for each in surfaces])

@@ -157,7 +157,7 @@ class Party:
         if after.request not in (b"", digest):
             raise ProtocolError(
                 f"{self.name} has answered another unmask request of round {number}. "
-                "Give up the round, a site answers one."
+                "Give up the round, because a site answers only one."
             )
         held = self.setup.keys.held
         answer = messages.Unmasking(

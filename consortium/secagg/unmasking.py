@@ -164,7 +164,7 @@ def check_request(
     if name not in body.survivors:
         raise ProtocolError(
             f"The unmask request of round {number} lists {name} as lost, though it has "
-            "contributed. Give up the round, its vector came too late or was held back."
+            "contributed: its vector came too late or was held back. Give up the round."
         )
     _check_manifests(session, number, body, {name, *neighbours})
     return body

@@ -69,7 +69,7 @@ class Folder:
     >>> folder.put("../escape", b"bytes")
     Traceback (most recent call last):
     ...
-    cape_relay.folder.RelayError: '../escape' can't name a message; it was not written.
+    cape_relay.folder.RelayError: '../escape' can't name a message and was not written.
     """
 
     def __init__(

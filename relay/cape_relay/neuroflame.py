@@ -146,8 +146,8 @@ def job_of(study: Mapping[str, Any], members: Mapping[str, str]) -> Job:
     centre = next((who for who, name in members.items() if name == study["coordinator"]), None)
     if centre is None:
         raise RelayError(
-            f"The coordinator {study['coordinator']!r} is not a member of the run. Write into the "
-            f"parameters which is ({', '.join(members.values())})."
+            f"The coordinator {study['coordinator']!r} is not a member of the run. Write one of "
+            f"{', '.join(members.values())} into the parameters."
         )
     rest = (tuple(study["only"]), study["last"], study["wait"], study["hours"], centre)
     return Job(study["name"], tuple(members), study["least"], *rest)

@@ -173,7 +173,7 @@ def connectivity(courses: Courses) -> Vector:
     flat = np.flatnonzero(~(sizes > _FLAT * sizes.max(initial=0.0)))
     if len(flat):
         raise DataError(
-            f"time series {flat[0] + 1} does not vary. Look whether the images reach there."
+            f"time series {flat[0] + 1} does not vary. Check whether the images reach there."
         )
     return fisher_z(centred_and_normed(wide))
 

@@ -285,7 +285,7 @@ def public_reason(error: Exception) -> str:
     if isinstance(error, ReleaseError):
         return "a release does not match the sites' signed messages. See the site's log"
     if isinstance(error, WithdrawnError):
-        return "its staff withdrew or replaced their approval. Ask them"
+        return "its staff withdrew or replaced their approval"
     if isinstance(error, PrivacyError | StudyError):
         return "its own rules refuse the study. See the site's log"
     if isinstance(error, SoftwareError):

@@ -249,6 +249,7 @@ class Checks:
         if self.outbox.stored(ATTESTATION) is None:
             self._send(self._attestation(((number, code),)))
         what = f"Round {number}" if number else "The run"
+        why = why.rstrip(".")  # of another error
         return ReleaseError(
             f"{what} of {self.joined.context.run} does not match the sites' signed messages: "
             f"{why}. This site stops answering. Ask the coordinator, and show this line to the "

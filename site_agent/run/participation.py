@@ -176,8 +176,8 @@ class Participation:
     def awaited(self) -> str:
         """Message or event that the site waits for, in words."""
         step = self._setup.awaited if self.rounds is None else self.rounds.awaited
-        others = f", which waits for {', '.join(self._absent)}" if self.starts else ""
-        return f"the centre ({step}){others if self._absent else ''}"
+        absent = ", ".join(self._absent) if self.starts else ""
+        return f"the centre ({step}{f'; it waits for {absent}' if absent else ''})"
 
     @property
     def own_work(self) -> str:

@@ -34,7 +34,7 @@ def _exchange(stage: Stage) -> DirectoryExchange:
     "hub",
     guard="consortium.exchange.directory:check_name",
     without="a file outside the exchange is read and sent on",
-    stops="can't name a message",
+    stops="lower-case words",
     instead=lambda real: lambda name: name,
 )
 def name_that_leads_out(stage: Stage) -> bool:

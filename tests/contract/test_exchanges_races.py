@@ -46,7 +46,7 @@ def test_of_many_writers_of_different_bytes_exactly_one_wins(venue):
 WRITER = """\
 import json, sys
 from pathlib import Path
-from consortium.errors import ExchangeError
+from consortium.errors import TakenError
 from consortium.exchange import open_exchange
 place, credentials, mine = sys.argv[1:]
 exchange = open_exchange(place, Path(credentials) if credentials else None)
@@ -57,8 +57,8 @@ for number in range(12):
     try:
         exchange.put(f"race/{number}", mine.encode() * 9000)
         won.append(number)
-    except ExchangeError as error:
-        assert "written once" in str(error), error
+    except TakenError as error:
+        assert f"race/{number} " in str(error), error
 print(json.dumps(won))
 """
 

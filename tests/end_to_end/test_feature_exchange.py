@@ -142,7 +142,7 @@ def test_the_auc_of_held_out_participants_is_verified_from_the_output_folder(
     table = open_result(run.out).tables["auc"].set_index("of")
     assert 0.7 < table.loc["AUC", "value low"] < table.loc["AUC", "value"] < 1
     page = (run.out / "report.html").read_text(encoding="utf-8")
-    assert "points beside the diagonal" in page
+    assert "points next to the diagonal" in page
     # A changed AUC is found.
     (path,) = (run.out / "tables").glob("*auc_results.tsv")
     path.write_text(path.read_text(encoding="utf-8").replace("0.", "1."), encoding="utf-8")

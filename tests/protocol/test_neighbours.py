@@ -173,7 +173,9 @@ def test_an_answer_to_another_question_is_not_believed(
 
 
 def test_an_answer_without_end_is_not_read(gossip: type[Gossip], tmp_path: Path) -> None:
-    assert "has more than" in meddled(gossip, place_of(tmp_path), bytes(1 << 20))
+    assert "/broadcast/east must have at most" in meddled(
+        gossip, place_of(tmp_path), bytes(1 << 20)
+    )
 
 
 def test_an_answer_with_the_longest_names_is_read(gossip: type[Gossip], tmp_path: Path) -> None:

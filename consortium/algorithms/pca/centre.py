@@ -247,8 +247,8 @@ class Pca(AnalysisPlan[PcaParameters]):
                 lambda less: type(self)(self.parameters, less).expect()[0].value >= _LITTLE,
             )
             shown.append(
-                f"Warning: most of the result would be noise. {enough}, as would fewer components "
-                "or features."
+                f"Warning: most of the result would be noise. {enough}. Fewer components or "
+                "features would also help."
             )
         if self.solver == "power":
             shown.append(_of_products(self.iterations))

@@ -28,5 +28,5 @@ def test_a_view_that_is_not_there_or_has_more_entries_is_refused():
     shape = Shape(4, (2,), (2,), "subject", views=(("x", 3), ("y", 1)))
     with pytest.raises(StudyError, match=r"x, y.*'z'"):
         shape.view_slice("z", "analysis.view")
-    with pytest.raises(StudyError, match=r"view 'x' has 3 entries. Name another"):
+    with pytest.raises(StudyError, match=r"analysis\.target.* 3 .*Name another"):
         shape.single_entry("x", "analysis.target", "name another")

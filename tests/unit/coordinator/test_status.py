@@ -253,4 +253,4 @@ def test_a_site_in_set_up_names_the_sites_that_are_awaited(place: DemoFolders) -
     with pytest.raises(KeyboardInterrupt):
         local.centre().open()
     (awaited,) = {local.agent(name)._runs[RUN].awaited for name in SITES[:3]}
-    assert awaited == "the centre (start), which waits for west"
+    assert awaited == "the centre (start; it waits for west)"

@@ -209,7 +209,7 @@ def test_without_a_server_there_is_one_sentence(
     ):
         office.serve(1)
     monkeypatch.delenv("PREFECT_API_URL")
-    with pytest.raises(ConfigurationError, match="set PREFECT_API_URL"):
+    with pytest.raises(ConfigurationError, match="PREFECT_API_URL"):
         office.serve(1)
 
 

@@ -46,7 +46,7 @@ def test_components_of_an_array_are_its_columns_directions() -> None:
     assert scores == pytest.approx(new / 5 @ model.components_.T)
     with pytest.raises(ValueError, match="expecting 5 features"):
         model.transform(new[:, :4])
-    with pytest.raises(DataError, match="no image of components"):
+    with pytest.raises(DataError, match="image of components"):
         _ = model.components_img_
 
 
@@ -111,7 +111,7 @@ def test_a_design_may_be_an_array_in_the_columns_order() -> None:
     assert model.effects_["effect"][0] * model.effects_["deviation"][0] == pytest.approx(1, abs=0.5)
     with pytest.raises(ValueError, match="X has 1 columns, and 2 are named"):
         glm().fit(as_array[:, :1], y)
-    with pytest.raises(DataError, match="Column 'group' has 400 values for 399 participants"):
+    with pytest.raises(DataError, match=r"Column 'group' .* 399 .* 400"):
         glm().fit(columns, y[1:])
 
 

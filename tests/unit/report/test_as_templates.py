@@ -61,12 +61,12 @@ def test_the_next_study_on_a_mesh_reads_those_that_were_found(on_mesh, tmp_path)
 
 
 def test_maps_in_voxels_are_no_dense_maps(out, tmp_path):
-    with pytest.raises(DataError, match=r"let it end in \.nii\.gz"):
+    with pytest.raises(DataError, match=r"must end in \.nii\.gz"):
         write_templates(out, tmp_path / "next.dscalar.nii")
 
 
 def test_maps_on_a_mesh_are_no_nifti(on_mesh, tmp_path):
-    with pytest.raises(DataError, match=r"let it end in \.dscalar\.nii"):
+    with pytest.raises(DataError, match=r"must end in \.dscalar\.nii"):
         write_templates(tmp_path / "out", tmp_path / "next.nii.gz")
 
 

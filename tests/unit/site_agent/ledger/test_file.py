@@ -293,6 +293,9 @@ def test_a_ledger_that_another_program_uses_needs_no_backup(
     monkeypatch.setattr(book_module, "_PATIENCE", 0.05)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match="another program") as refusal:
+        with pytest.raises(LedgerError, match=r"ledger\.sqlite") as refusal:
             held(Ledger(path), replace(CHARGE, run="small-0002"), loss=8.0)
+    cause = refusal.value.__cause__
+    assert isinstance(cause, sqlite3.Error)
+    assert cause.sqlite_errorcode == sqlite3.SQLITE_BUSY
     assert "backup" not in str(refusal.value)

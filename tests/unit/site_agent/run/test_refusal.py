@@ -31,7 +31,7 @@ def test_own_rules_refuse(kind: type[ConsortiumError]) -> None:
 
 def test_a_withdrawal_is_told_as_one() -> None:
     told = public_reason(WithdrawnError(SECRET))
-    assert told == "its staff withdrew or replaced their approval. Ask them"
+    assert told == "its staff withdrew or replaced their approval"
     assert WithdrawnError(SECRET).code == "withdrawn"
 
 
