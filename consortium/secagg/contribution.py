@@ -221,7 +221,7 @@ def _last(data: memoryview, limit: int) -> tuple[bytes, memoryview]:
     start = end - int.from_bytes(data[max(end, 0) :], "little")
     if len(data) > limit or not 0 <= start <= end:
         raise ProtocolError(
-            f"A {messages.CONTRIBUTION} message of {len(data)} bytes is cut short or over its "
+            f"The {messages.CONTRIBUTION} message of {len(data)} bytes is cut short or over its "
             f"limit of {limit}. Discard it."
         )
     return bytes(data[start:end]), data[:start]

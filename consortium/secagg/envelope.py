@@ -117,7 +117,7 @@ def unseal(
     """
     if len(data) > limit:
         raise ProtocolError(
-            f"A {kind} message of {len(data)} bytes is over its limit of {limit}. Discard it."
+            f"The {kind} message of {len(data)} bytes is over its limit of {limit}. Discard it."
         )
     envelope = _parse(data, kind)
     _check(kind, "run", run, envelope.run)
@@ -126,7 +126,7 @@ def unseal(
     _check(kind, "round", round, envelope.round)
     if envelope.sender not in roster:
         raise ProtocolError(
-            f"A {kind} message comes from {envelope.sender[:80]!r}, who is not on the roster. "
+            f"The {kind} message comes from {envelope.sender[:80]!r}, who is not on the roster. "
             "Discard it or correct the roster."
         )
     try:
@@ -214,17 +214,17 @@ def _parse(data: bytes, kind: str) -> _Envelope:
         envelope = msgspec.msgpack.decode(data, type=_Envelope)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(
-            f"A {kind} message is cut short or not an envelope. Discard it."
+            f"The {kind} message is cut short or not an envelope. Discard it."
         ) from error
     sound = envelope.label == LABEL and 0 <= envelope.round < ROUNDS
     if not sound or msgspec.msgpack.encode(envelope) != data:
-        raise ProtocolError(f"A {kind} message is not in this version's envelope. Discard it.")
+        raise ProtocolError(f"The {kind} message is not in this version's envelope. Discard it.")
     return envelope
 
 
 def _check(message: str, field: str, expected: str | int | None, found: str | int) -> None:
     if expected is not None and expected != found:
         raise ProtocolError(
-            f"A {message} message says {field} {str(found)[:80]!r} where {expected!r} is due. "
+            f"The {message} message says {field} {str(found)[:80]!r} where {expected!r} is due. "
             "Discard it."
         )
