@@ -63,7 +63,7 @@ class NotReleasedError(DataError, AttributeError):
 
 
 class PrivacyError(ConsortiumError):
-    """The request would promise less privacy than the study, the site or the mathematics allow."""
+    """The request gives less privacy than the study or the site requires, or than can be proved."""
 
     code = "privacy"
 
@@ -129,13 +129,13 @@ class ExchangeError(ConsortiumError):
 
 
 class TakenError(ExchangeError):
-    """A name on the exchange already has other content, which waiting does not change."""
+    """A message with this name and other content is on the exchange. Waiting does not help."""
 
     code = "taken"
 
 
 class OversizedError(ExchangeError):
-    """A message on the exchange is larger than any of its kind, which waiting does not change."""
+    """A message on the exchange is larger than any of its kind. Waiting does not help."""
 
     code = "oversized"
 
@@ -164,7 +164,7 @@ class ContradictionError(ConsortiumError):
 
 
 class SiteError(ConsortiumError):
-    """A site is missing, refused, or failed."""
+    """A site is missing, has refused, or has failed."""
 
     code = "site"
 
@@ -205,6 +205,6 @@ class OutputError(ConsortiumError):
 
 
 class OpenRunError(ConsortiumError):
-    """A run of the study stands open on the exchange and is not the output folder's."""
+    """An unfinished run of the study on the exchange belongs to another output folder."""
 
     code = "open-run"

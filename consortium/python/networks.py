@@ -156,8 +156,8 @@ class PrivateGroupICA(_Components):
     components_img_ : nibabel.Nifti1Image
         Maps, 4-D, in standard deviations over the brain.
     expected_ : tuple of float
-        Expected correlation of each map with the map without noise, at the same resolution; NaN
-        where none can be estimated.
+        Expected correlation of each map with the true network of the population, at the map's
+        resolution; NaN where none can be estimated.
     found_ : tuple of bool
         Whether each map exceeds the noise.
     privacy_ : Privacy
@@ -199,9 +199,9 @@ class PrivateGroupICA(_Components):
 
     @property
     def expected_(self) -> tuple[float, ...]:
-        """Expected correlation of each map with the one that there would be without noise.
+        """Expected correlation of each map with the true network of the population.
 
-        At the same resolution; NaN where none can be estimated.
+        At the map's resolution; NaN where none can be estimated.
         """
         check_is_fitted(self, "result_")
         return self.result_.expected_

@@ -185,7 +185,7 @@ class StudyResult:
 
     @property
     def expected_(self) -> tuple[float, ...]:
-        """Expected correlation of each component with the component without noise.
+        """Expected correlation of each component with the true network of the population.
 
         At the maps' own resolution; NaN where none can be estimated.
 

@@ -5,6 +5,31 @@ from typing import Any
 
 Schema = Mapping[str, Any]
 
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "CcaParameters.bounds": ("view",),
+    "CcaParameters.radii": ("view",),
+    "CcaParameters.reduce": ("view",),
+    "CcaParameters.shares": ("view",),
+    "CoordinateParameters.levels": ("view",),
+    "CoordinateParameters.radii": ("view",),
+    "DataSection.entities": ("BIDS entity",),
+    "DataSection.persons": ("column",),
+    "DescribeParameters.bins": ("column",),
+    "DescribeParameters.shares": ("level",),
+    "DescribeParameters.survival": ("curve",),
+    "EegView.bands": ("band",),
+    "GlmParameters.averages": ("group of outcomes",),
+    "GlmParameters.contrasts": ("contrast",),
+    "GlmParameters.covariates": ("column",),
+    "GlmParameters.groups": ("site",),
+    "GlmParameters.shares": ("site",),
+    "GlmParameters.site_means": ("column", "site"),
+    "PrivacyReport.versions": ("package",),
+    "Study.participants": ("site",),
+    "TableView.columns": ("column",),
+}
+"""What the keys of a field name, by model and field; a second word for the keys of its values."""
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay out a Markdown table."""
@@ -26,7 +51,8 @@ def fields(section: Schema, schema: Schema) -> str:
         optional, default = name not in required, field.get("default")
         shown = "required" if not optional else "" if default is None else _value(default)
         shown = "see below" if optional and whole.get("properties") else shown
-        rows.append([f"`{name}`", kind(whole), shown, str(field.get("description", ""))])
+        keys = KEYS.get(f"{section.get('title')}.{name}", ())
+        rows.append([f"`{name}`", kind(whole, keys), shown, str(field.get("description", ""))])
     return table(["field", "value", "default", "meaning"], rows)
 
 
@@ -38,11 +64,11 @@ def resolved(field: Schema | bool, schema: Schema) -> Schema:
     return field if reference is None else schema["$defs"][reference.rsplit("/", 1)[1]]
 
 
-def kind(field: Schema, many: bool = False) -> str:
+def kind(field: Schema, keys: Sequence[str] = (), many: bool = False) -> str:
     """What values a field takes, in words; in the plural if there are many."""
     s = "s" if many else ""
     if "anyOf" in field:
-        return _choice([f for f in field["anyOf"] if f.get("type") != "null"], many)
+        return _choice([f for f in field["anyOf"] if f.get("type") != "null"], keys, many)
     if "enum" in field:
         return ", ".join(f"`{choice}`" for choice in field["enum"])
     if "const" in field:
@@ -53,33 +79,35 @@ def kind(field: Schema, many: bool = False) -> str:
         return f"section{s}, see below"
     if "patternProperties" in field:
         (values,) = field["patternProperties"].values()
-        return _by_name(values)
+        return _by_key(values, keys)
     if "additionalProperties" in field and "properties" not in field:
-        return _by_name(field["additionalProperties"])
+        return _by_key(field["additionalProperties"], keys)
     if field.get("type") == "array":
         return f"list{s} of {kind(field['items'], many=True)}"
     return _plain(field, s)
 
 
-def _choice(fields: list[Schema], many: bool) -> str:
-    """Return the words for one of several kinds; one value, or the same for each name, is one."""
-    kinds = list(dict.fromkeys(kind(f, many) for f in fields))
+def _choice(fields: list[Schema], keys: Sequence[str], many: bool) -> str:
+    """Return the words for one of several kinds; one value, or the same for each key, is one."""
+    kinds = list(dict.fromkeys(kind(f, keys, many) for f in fields))
     for single in tuple(kinds):
-        if f"one {single} for each name" in kinds:
-            kinds.remove(f"one {single} for each name")
-            kinds[kinds.index(single)] = f"{single}, or one for each name"
+        for by_key in [k for k in kinds if k.startswith(f"one {single} for each ")]:
+            kinds.remove(by_key)
+            kinds[kinds.index(single)] = f"{single}, or {by_key.replace(f' {single}', '', 1)}"
         if f"whole {single}" in kinds:
             kinds.remove(f"whole {single}")
     return " or ".join(kinds)
 
 
-def _by_name(values: Schema) -> str:
-    whole = kind(values)
+def _by_key(values: Schema, keys: Sequence[str]) -> str:
+    """Return the words for one value for each key; say what the key names."""
+    key, *inner_keys = keys
+    whole = kind(values, inner_keys)
     inner = whole.removesuffix(", see below")
     below = whole.removeprefix(inner)
-    if inner.endswith(" for each name"):
-        return f"for each name, several names with {inner.removesuffix(' for each name')} each"
-    return f"{inner if inner.startswith('two ') else f'one {inner}'} for each name{below}"
+    if inner_keys:
+        return f"for each {key}, {inner}"
+    return f"{inner if inner.startswith('two ') else f'one {inner}'} for each {key}{below}"
 
 
 def _fixed(fields: list[Schema]) -> str:

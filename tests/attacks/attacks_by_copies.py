@@ -57,7 +57,7 @@ def _unmask(local: LocalConsortium, lost: str | None) -> None:
     instead=nothing,
 )
 def copy_asked_for_another_list(stage: Stage) -> bool:
-    """Shows another list of survivors to a copy of a site's folder, and makes room for it later."""
+    """Shows a copy of a site's folder another list of survivors, and deletes the first answer."""
     local = opened(settle(stage.root / "place", dropouts=1))
     local.absent = {"west"}
     folder, copy = local.place.site("north"), stage.root / "copy"

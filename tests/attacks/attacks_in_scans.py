@@ -39,7 +39,7 @@ def _with(data: bytes, place: int, form: str, *values: float) -> bytes:
 @attack(
     "file giver",
     guard="site_agent.images.nifti:load_nifti",
-    without="a file of a page is counted as terabytes of scans, and room is made for them",
+    without="a small file counts as terabytes of scans, for which the agent reserves memory",
     stops="can't be read as NIfTI",
     instead=lambda real: nib.load,
 )

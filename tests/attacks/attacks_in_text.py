@@ -69,7 +69,7 @@ def yaml_alias_bomb(stage: Stage) -> bool:
     instead=lambda real: yaml.SafeLoader.compose_node,
 )
 def tag_that_breaks_the_reader(stage: Stage) -> bool:
-    """Tags a study's title as a time, which it is not."""
+    """Tags a study's title as a date, although it is text."""
     try:
         _read("title: !!timestamp soon")
     except AttributeError:

@@ -76,7 +76,7 @@ def five_runs_under_one_yes(stage: Stage) -> bool:
 @attack(
     "hub",
     guard="site_agent.ledger.ledger:check_begin",
-    without="simultaneous runs lose together the limit of each",
+    without="each simultaneous run uses the whole limit, so together they exceed it",
     stops="was approved for 1 run and had as many",
     instead=nothing,
 )
@@ -94,7 +94,7 @@ def runs_side_by_side(stage: Stage) -> bool:
     instead=always(True),
 )
 def run_that_dies_half_way(stage: Stage) -> bool:
-    """Begins a second run whose first round the approval still covers, and whose last it can't."""
+    """Begins a second run. The approval covers its first round, but not its last."""
     place, _ = papers(stage.root)
     approval = _yes(place, Terms(2, 9.0))
     _begin(stage, place, approval, 2, share=0.7)

@@ -229,7 +229,7 @@ def _each_for_itself(_real: object) -> Callable[[str], tuple[str, ...]]:
 @attack(
     "hub",
     guard="site_agent.ledger.limits:counted",
-    without="a volume loses √2 of its limit, half as a volume and half with its participant",
+    without="a volume loses √2 times its limit: once as a volume and once with its participant",
     stops="^01 is left out$",
     instead=_each_for_itself,
 )

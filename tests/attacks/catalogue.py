@@ -48,9 +48,9 @@ UNGUARDED = (
         "site",
         "Answers with invented numbers.",
         "Under masks no party sees whether a site respects its public bound. The site can move a "
-        "sum by any numbers, not only by its share of the participants. It does so blindly, since "
-        "its message is fixed before any party can compute the others' sum, and its signed "
-        "manifest binds it. Where vectors are open, the bound and its share limit it.",
+        "sum by any numbers, not only by its share of the participants. It can't aim at a chosen "
+        "result, because it signs its message before any party can compute the others' sum, and "
+        "can't change it afterwards. Where vectors are open, the bound and its share limit it.",
     ),
     Row(
         "two-tongues-among-friends",
@@ -67,10 +67,10 @@ UNGUARDED = (
         "invented-sum-of-numeric-boost",
         "hub",
         "Publishes, in a study with a numeric boost, other numbers than the sum of the vectors.",
-        "Single vectors are open only to the centre, so no other party can add them. Readers are "
-        "misled, and 'consortium verify' reports that nothing is shown; no site's data are "
-        "less private. Studies with boost: exact can be shown, and so can those with "
-        "verification.open: true.",
+        "Single vectors are open only to the centre, so no other party can add them. Readers can "
+        "be misled: 'consortium verify' then reports that it can neither confirm nor refute the "
+        "result. The privacy of the data does not change. Results of studies with boost: exact, "
+        "or with verification.open: true, can be checked.",
     ),
     Row(
         "messages-withheld",

@@ -24,6 +24,7 @@ PROMISING_PAGES = [
     "docs/explanation/integers.md",
     "docs/explanation/coarse-grid.md",
     "docs/explanation/ledger.md",
+    "docs/explanation/ledger-output.md",
     "docs/explanation/threat-model.md",
     "docs/guides/site.md",
     "docs/guides/inbox.md",

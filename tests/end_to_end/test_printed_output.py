@@ -20,9 +20,9 @@ COORDINATOR, SITE, TUTORIAL = (
     (DOCS / page).read_text(encoding="utf-8")
     for page in ("guides/coordinator.md", "guides/site.md", "tutorial.md")
 )
-LEDGER, PROTECTION = (
+LEDGER, READING, PROTECTION = (
     (DOCS / "explanation" / page).read_text(encoding="utf-8")
-    for page in ("ledger.md", "data-protection.md")
+    for page in ("ledger.md", "ledger-output.md", "data-protection.md")
 )
 SITES = ("north", "east", "south", "west")
 _MASKED = re.compile(
@@ -157,7 +157,7 @@ def test_an_assessment_a_page_and_a_ledger_are_written_as_shown(
     exported = tmp_path / "north.json"
     exported.write_text(printed("site-agent ledger -f north --json"), encoding="utf-8")
     checked = printed(f"site-agent ledger --verify {exported}")
-    assert not_printed(LEDGER, "site-agent ledger --verify", checked) == []
+    assert not_printed(READING, "site-agent ledger --verify", checked) == []
 
 
 def test_every_message_of_the_operators_table_is_one_of_the_program() -> None:

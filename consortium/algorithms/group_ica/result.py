@@ -193,10 +193,10 @@ def _table(
     ]
     null = _SMOOTH if placed else "that noise and participants with nothing in common might make"
     return Table(
-        "Expected correlation of each component with the component without noise, at the basis's "
-        f"resolution. One with less than {least:g}, or {null}, is not {word}, and its number is "
-        "withheld. In full: the correlation with maps that have all details, if the network is "
-        f"of usual size. {YARDSTICK} {worth}".rstrip(),
+        "Expected correlation of each component with the true network of the population, at the "
+        f"basis's resolution. One with less than {least:g}, or {null}, is not {word}, and its "
+        "number is withheld. In full: the correlation with maps that have all details, if the "
+        f"network is of usual size. {YARDSTICK} {worth}".rstrip(),
         ("component", "expected correlation", "in full", "state"),
         tuple(rows),
     )
