@@ -107,6 +107,8 @@ def _by_key(values: Schema, keys: Sequence[str]) -> str:
     below = whole.removeprefix(inner)
     if inner_keys:
         return f"for each {key}, {inner}"
+    if inner.startswith("list of numbers "):
+        return f"for each {key}, one {inner}{below}"
     return f"{inner if inner.startswith('two ') else f'one {inner}'} for each {key}{below}"
 
 
