@@ -7,11 +7,9 @@ have this mean, the noise of the release, and the variation between participants
 much of a map chance and smoothness put beyond the mean.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -61,8 +59,6 @@ _CLEARLY = 3.0  # standard deviations of the noise's squares
 _EXPECTED_DRAWS = 8
 _MOST_VOLUMES = 200
 _TINY = 1e-12
-_THREADS = 4  # an eigendecomposition each; more would wait for memory
-_Covariance = TypeVar("_Covariance")
 _MOST_VERTICES = 6000
 
 
@@ -346,8 +342,7 @@ class SmoothRelease:
     @cached_property
     def _closest(self) -> tuple[tuple[int, _Fit], ...]:
         """The even covariances that explain most, by number, and their fits, the best first."""
-        covariances = self.places.covariances(self._shape)
-        even = _together(partial(_fit, self._local), covariances)
+        even = [_fit(self._local, each) for each in self.places.covariances(self._shape)]
         order = np.argsort([-each.size for each in even])[:_CLOSEST]
         return tuple((int(number), even[number]) for number in order)
 
@@ -391,17 +386,11 @@ class SmoothRelease:
                 if step:
                     mean = fit(chosen).mean
                 noise = noise.adjusted(target, shrunk(neighbours.moments(mean)))
-            tried = _together(fit, close)
+            tried = [fit(each) for each in close]
             number = int(np.argmax([each.size for each in tried]))
             mean = tried[number].mean
             chosen = close[number]
         return tried[number]
-
-
-def _together(fit: Callable[[_Covariance], _Fit], covariances: Sequence[_Covariance]) -> list[_Fit]:
-    """Return a fit of each covariance, computed in threads; each is the same to the last bit."""
-    with ThreadPoolExecutor(_THREADS) as threads:
-        return list(threads.map(fit, covariances))
 
 
 def orthogonal_to(maps: Array) -> Array:
