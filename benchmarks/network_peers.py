@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from nilearn.decomposition import CanICA
@@ -11,8 +13,7 @@ from benchmarks.network_pool import HARD, Pool, answer, key, matched, plan
 from benchmarks.network_rounds import run_study, sites_of
 from benchmarks.timing import show
 from consortium.algorithms.base import Array
-from consortium.simulation.array_data import ArrayData
-from consortium.space.grid import template_grid
+from consortium.space.grid import Grid, template_grid
 
 EPSILON, SIZE, SEEDS = 8.0, 20, 2
 
@@ -32,8 +33,10 @@ def peers() -> None:
     found["ica"] = [
         run_study(sites, EPSILON, seed, components=SIZE).arrays["mixing"] for seed in range(SEEDS)
     ]
-    found["CanICA of all participants, no privacy"] = [canica(sites)]
-    found["CanICA of the largest hospital"] = [canica(sites[:1])]
+    grid = template_grid(EDGE)
+    scans = [[grid.image(block) for block in site.blocks()] for site in sites]
+    found["CanICA of all participants, no privacy"] = [canica(grid, list(chain(*scans)))]
+    found["CanICA of the largest hospital"] = [canica(grid, scans[0])]
     rows = []
     for name, maps in found.items():
         scores = np.array([matched(each, people.maps) for each in maps])
@@ -46,10 +49,8 @@ def peers() -> None:
     )
 
 
-def canica(sites: Sequence[ArrayData]) -> Array:
-    """Return maps by nilearn's group ICA, D x R."""
-    grid = template_grid(EDGE)
-    images = [grid.image(block) for site in sites for block in site.blocks()]
+def canica(grid: Grid, scans: Sequence[Any]) -> Array:
+    """Return maps by nilearn's group ICA, D x R, of images or of files."""
     model = CanICA(
         n_components=SIZE,
         mask=grid.image(np.ones(grid.features, dtype=np.uint8)),
@@ -59,6 +60,6 @@ def canica(sites: Sequence[ArrayData]) -> Array:
         memory_level=0,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of scans that are standardized already
-        model.fit(images)
+        warnings.simplefilter("ignore")  # of standardized scans, or no convergence
+        model.fit(scans)
     return np.asarray(model.components_.T)

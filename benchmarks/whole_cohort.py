@@ -1,13 +1,12 @@
 """Maps of a cohort's networks from its files: group ICA compared with nilearn's CanICA."""
 
 import tempfile
-import warnings
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
-from nilearn.decomposition import CanICA
 
+from benchmarks.network_peers import SIZE, canica
 from benchmarks.network_pool import matched
 from benchmarks.peers import installed
 from benchmarks.studies import study_of
@@ -18,7 +17,7 @@ from consortium.simulation.simulation import Simulation
 from consortium.space.study_space import Space, study_space
 from site_agent.images.series import SiteDataset
 
-SITES, PERSONS, VOLUMES, SIZE = 4, 20, 100, 20
+SITES, PERSONS, VOLUMES = 4, 20, 100
 EDGE, CUTOFF = 4.0, 22.0  # mm
 EPSILON = 100.0
 """Privacy budget at which nearly all maps are found, so that they are also compared with nulls."""
@@ -51,7 +50,7 @@ def whole_cohort() -> list[Row]:
                 found["ours"] = Simulation(study, sites, 0).run().arrays["maps"]
 
         def peer() -> None:
-            found["peer"] = _canica(space, [path for each in files for path in each])
+            found["peer"] = canica(space.grid, [str(path) for each in files for path in each])
 
         mine, theirs = alternate(ours, peer, repeats=_REPEATS)
     scores = {name: float(np.mean(matched(maps, truth))) for name, maps in found.items()}
@@ -77,20 +76,3 @@ def _made_up(space: Space, folder: Path) -> tuple[Array, list[list[Path]]]:
             nib.save(grid.image(np.asarray(series, dtype=np.float32)), path)
             files[-1].append(path)
     return maps, files
-
-
-def _canica(space: Space, files: list[Path]) -> Array:
-    """Return maps by nilearn's group ICA, D x R."""
-    grid = space.grid
-    model = CanICA(
-        n_components=SIZE,
-        mask=grid.image(np.ones(grid.features, dtype=np.uint8)),
-        smoothing_fwhm=None,
-        detrend=False,
-        random_state=0,
-        memory_level=0,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of components that do not converge
-        model.fit([str(path) for path in files])
-    return np.asarray(model.components_.T)

@@ -69,5 +69,5 @@ def said_together(sentences: Mapping[str, str]) -> list[str]:
 
 
 def begun(text: str) -> str:
-    """Return a text with a capital first letter, as the begin of a sentence."""
+    """Return a text with a capital first letter, as the beginning of a sentence."""
     return text[:1].upper() + text[1:]

@@ -28,7 +28,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "Study.participants": ("site",),
     "TableView.columns": ("column",),
 }
-"""What the keys of a field name, by model and field; a second word for the keys of its values."""
+"""Nouns for the keys of a field, by model and field. The second one is for keys of its values."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -100,7 +100,7 @@ def _choice(fields: list[Schema], keys: Sequence[str], many: bool) -> str:
 
 
 def _by_key(values: Schema, keys: Sequence[str]) -> str:
-    """Return the words for one value for each key; say what the key names."""
+    """Return the words for one value for each key, with the noun for its keys."""
     key, *inner_keys = keys
     whole = kind(values, inner_keys)
     inner = whole.removesuffix(", see below")

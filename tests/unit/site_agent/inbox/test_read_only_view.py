@@ -1,5 +1,6 @@
 """A read-only inbox shows the same, and writes nothing at all."""
 
+import gc
 import hashlib
 import html
 import re
@@ -57,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     receive_study(place)
     words = (place.files.study, "--roster", place.files.roster, "--yes")
     assert enter("site-agent", "approve", *words, "-f", place.site("east")).code == 0
+    gc.collect()  # closes the ledger of the command, which in life ends with its process
     return place.site("east")
 
 
